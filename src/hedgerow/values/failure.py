@@ -1,0 +1,34 @@
+"""How an attempt failed: the one value that says what may follow. Statuses and codes are read in dialects/failures.py."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Failure", "FailureKind"]
+
+
+class FailureKind(Enum):
+    """What a failure means for the race (errors.md)."""
+
+    TRANSIENT = "transient"  # 408, 409, 5xx, refused or reset connections, a cut before content: the next attempt starts at once
+    OVERLOADED = "overloaded"  # 503, 529: one replacement at once, then the target is left alone for a while
+    RATE_LIMITED = "rate_limited"  # 429: only a target with another key or base URL may help
+    FATAL = "fatal"  # 400, 401, 404…, spent quota: every copy would fail the same way
+    TIMEOUT = "timeout"  # an attempt ran out of one of our own or the SDK's time-outs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One attempt's failure. `status` is the HTTP status, or the one an in-band error stands for; `error` its class or code.
+
+    `retry_after_s`: what the provider asked for, uncapped, None if it did not.
+    """
+
+    kind: FailureKind
+    status: int | None = None
+    error: str = ""
+    retry_after_s: float | None = None
+
+    @property
+    def may_start_next(self) -> bool:
+        """May another attempt start because of this failure (budget permitting)?"""
+        return self.kind is not FailureKind.FATAL

@@ -1,0 +1,77 @@
+"""What is known of a request before it is sent, and the key under which its statistics are kept."""
+
+from dataclasses import dataclass
+
+__all__ = ["Key", "RequestFacts", "WireRequest", "size_class"]
+
+SIZE_CLASSES = ((1_000, "1k"), (8_000, "8k"), (32_000, "32k"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireRequest:
+    """A request as it goes over the wire. `path` has no query; `headers` are lower-case names; `body` None = not replayable."""
+
+    method: str
+    path: str
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes | None
+
+    def header(self, name: bytes) -> str | None:
+        """The first value of a header (lower-case `name`), decoded as Latin-1; None if absent."""
+        for key, value in self.headers:
+            if key.lower() == name:
+                return value.decode("latin-1")
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFacts:
+    """What a dialect reads out of a request.
+
+    `dialect` names the API ("openai_chat", "openai_embeddings", "generic"). `stream`: the caller asked for a stream.
+    `answer_known`: the dialect can tell content, end and errors of the answer apart; otherwise the first response is the
+    answer. `forbidden`: reasons why it must never run twice ("background", "unknown_field:foo"). `needs`: permissions
+    without which it does not ("store", "server_tools", "n", "audio"). Both empty = safe to run twice.
+    """
+
+    dialect: str
+    model: str | None = None
+    stream: bool = False
+    tools: bool = False
+    effort: str | None = None
+    input_tokens_estimate: int = 0
+    max_output_tokens: int | None = None
+    answer_known: bool = False
+    forbidden: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What latency statistics are kept under: a short chat and a 100k-token call never share a distribution."""
+
+    target: str
+    dialect: str
+    model: str | None
+    stream: bool
+    tools: bool
+    effort: str | None
+    size: str
+
+    @classmethod
+    def of(cls, facts: RequestFacts, target: str) -> "Key":
+        """The key of a request at a target."""
+        return cls(
+            target=target,
+            dialect=facts.dialect,
+            model=facts.model,
+            stream=facts.stream,
+            tools=facts.tools,
+            effort=facts.effort,
+            size=size_class(facts.input_tokens_estimate),
+        )
+
+
+def size_class(input_tokens: int) -> str:
+    """ "1k", "8k", "32k" (input of at most so many tokens) or "more"."""
+    return next((name for limit, name in SIZE_CLASSES if input_tokens <= limit), "more")
