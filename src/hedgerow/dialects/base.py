@@ -1,15 +1,14 @@
 """What a dialect must know: the facts of a request, and how to read an answer as its bytes arrive."""
 
-from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
+from hedgerow.dialects.headers import Headers
 from hedgerow.values.answer import AnswerFacts
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
 
-__all__ = ["AnswerReader", "Dialect"]
-
-Headers = Sequence[tuple[bytes, bytes]]
+__all__ = ["AnswerReader", "Dialect", "Headers"]
 
 
 class AnswerReader(Protocol):
@@ -41,6 +40,9 @@ class Dialect(Protocol):
         """A fresh reader for the answer with these response headers (status 200)."""
         ...
 
-    def failure(self, status: int, headers: Headers, body: bytes) -> Failure:
-        """What an HTTP error status (≥ 400) with this body means for the race."""
+    def failure(self, status: int, headers: Headers, body: bytes, *, now: datetime | None = None) -> Failure:
+        """What an HTTP error status (≥ 400) with this body means for the race.
+
+        `now` (aware) is what a Retry-After date is counted from when the response has no Date of its own.
+        """
         ...

@@ -1,0 +1,69 @@
+"""Decides whether an answer is a stream of events or one JSON body, and hands out its parts.
+
+Servers mislabel: an error object comes under text/event-stream, a stream under application/json. The label is believed
+unless the first byte that is not white space says otherwise.
+"""
+
+from hedgerow.dialects.headers import Headers, header_value
+from hedgerow.dialects.sse import EventDecoder, ServerSentEvent
+
+__all__ = ["MAX_BODY_BYTES", "AnswerFraming"]
+
+MAX_BODY_BYTES = 256 * 1024 * 1024
+WHITE_SPACE_AND_MARK = b" \t\r\n\xef\xbb\xbf"
+
+
+class AnswerFraming:
+    """Cuts one answer into events; a JSON body is one unnamed event, at the end. Not shared.
+
+    `streamed` is None until the first byte is seen. `truncated`: something was larger than the bounds and was left out.
+    """
+
+    __slots__ = ("_body", "_body_bytes", "_content_type", "_events", "streamed")
+
+    def __init__(self, headers: Headers) -> None:
+        self.streamed: bool | None = None
+        self._content_type = (header_value(headers, b"content-type") or "").lower()
+        self._events = EventDecoder()
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+
+    @property
+    def truncated(self) -> bool:
+        """Was an event or the body too large to look at?"""
+        return self._events.oversized or self._body_bytes > MAX_BODY_BYTES
+
+    def feed(self, data: bytes) -> list[ServerSentEvent]:
+        """The events completed by these bytes."""
+        if self.streamed is None:
+            # Some servers send white space while they think: it is not kept.
+            data = data.lstrip(WHITE_SPACE_AND_MARK)
+            if not data:
+                return []
+            self.streamed = _is_stream(data[:1], self._content_type)
+        if self.streamed:
+            return self._events.feed(data)
+        self._body_bytes += len(data)
+        if self._body_bytes > MAX_BODY_BYTES:
+            self._body.clear()
+        else:
+            self._body.append(data)
+        return []
+
+    def finish(self) -> list[ServerSentEvent]:
+        """What was still open when the body ended cleanly."""
+        if self.streamed:
+            return self._events.finish()
+        if not self._body:
+            return []
+        body = b"".join(self._body)
+        self._body.clear()
+        return [ServerSentEvent(name="", data=body)]
+
+
+def _is_stream(first: bytes, content_type: str) -> bool:
+    if first in (b"{", b"["):
+        return False
+    if first in (b":", b"d", b"e", b"i", b"r"):  # a comment, data, event or error, id, retry
+        return True
+    return "json" not in content_type

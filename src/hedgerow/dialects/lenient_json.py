@@ -1,0 +1,42 @@
+"""Reads JSON that others wrote: what cannot be read is None, never an exception."""
+
+import json
+from typing import TypeGuard
+
+import orjson
+
+__all__ = ["is_array", "is_object", "loads_or_none", "text_of", "whole_number"]
+
+
+def loads_or_none(data: bytes) -> object:
+    """The value, or None if it is not JSON. Also takes what some servers send: NaN, lone surrogates, broken UTF-8."""
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        pass
+    try:
+        return json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def is_object(value: object) -> TypeGuard[dict[str, object]]:
+    """Is it a JSON object?"""
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeGuard[list[object]]:
+    """Is it a JSON array?"""
+    return isinstance(value, list)
+
+
+def text_of(value: object) -> str | None:
+    """The text if it is a non-empty string, else None."""
+    return value if isinstance(value, str) and value else None
+
+
+def whole_number(value: object) -> int | None:
+    """The number if it is an integer ≥ 0 (2.0 counts as one, true does not), else None."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

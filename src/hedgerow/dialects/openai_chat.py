@@ -1,0 +1,106 @@
+"""OpenAI's chat completions, as OpenAI, Azure, Mistral, OpenRouter, DeepSeek, vLLM, llama.cpp and others speak them.
+
+Owns what a chat request asks. Its answers are read in openai_chat_answer, whether it may run twice is in openai_safety.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+
+import orjson
+
+from hedgerow.dialects.base import AnswerReader
+from hedgerow.dialects.failures import failure_of_status
+from hedgerow.dialects.headers import Headers
+from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number
+from hedgerow.dialects.openai_chat_answer import ChatAnswerReader
+from hedgerow.dialects.openai_safety import reservations
+from hedgerow.values.failure import Failure
+from hedgerow.values.request import RequestFacts, WireRequest
+
+__all__ = ["OpenAIChat", "model_asked", "unreadable_reason"]
+
+CHARS_PER_TOKEN = 4
+ATTACHMENT_TOKENS = (
+    800  # an image, sound or file: its base64 has thousands of characters, the model reads far fewer tokens
+)
+ATTACHMENT_PARTS = frozenset({"audio_url", "file", "image_url", "input_audio", "input_image", "video_url"})
+AZURE_DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)/")
+
+
+class OpenAIChat:
+    """POST …/chat/completions. Stateless: may be shared by all tasks and threads."""
+
+    name = "openai_chat"
+
+    def recognises(self, request: WireRequest) -> bool:
+        """Is it a POST to a path that ends in /chat/completions (Azure's deployments included)?"""
+        return request.method.upper() == "POST" and request.path.rstrip("/").endswith("/chat/completions")
+
+    def facts(self, request: WireRequest) -> RequestFacts:
+        """What the request asks; forbidden when its body cannot be read."""
+        body = loads_or_none(request.body) if request.body is not None else None
+        if not is_object(body):
+            return RequestFacts(dialect=self.name, answer_known=True, forbidden=(unreadable_reason(request),))
+        forbidden, needs = reservations(body, request)
+        return RequestFacts(
+            dialect=self.name,
+            model=model_asked(body, request),
+            stream=body.get("stream") is True,
+            tools=bool(body.get("tools") or body.get("functions")),
+            effort=_effort(body),
+            input_tokens_estimate=_input_tokens_estimate(body),
+            max_output_tokens=whole_number(body.get("max_completion_tokens")) or whole_number(body.get("max_tokens")),
+            answer_known=True,
+            forbidden=forbidden,
+            needs=needs,
+        )
+
+    def reader(self, facts: RequestFacts, headers: Headers) -> AnswerReader:  # noqa: ARG002 the answer says itself whether it streams
+        """A fresh reader: whether the answer is a stream or one body is told by the answer, not by what was asked."""
+        return ChatAnswerReader(headers)
+
+    def failure(self, status: int, headers: Headers, body: bytes, *, now: datetime | None = None) -> Failure:
+        """See failures.py."""
+        return failure_of_status(status, headers=headers, body=body, now=now)
+
+
+def unreadable_reason(request: WireRequest) -> str:
+    """Why there is no JSON object in a request: its body is not at hand, or is something else."""
+    return "body_not_replayable" if request.body is None else "unreadable_body"
+
+
+def model_asked(body: Mapping[str, object], request: WireRequest) -> str | None:
+    """The model of the body, or else Azure's deployment in the path."""
+    deployment = AZURE_DEPLOYMENT.search(request.path)
+    return text_of(body.get("model")) or (deployment[1] if deployment else None)
+
+
+def _effort(body: Mapping[str, object]) -> str | None:
+    reasoning = body.get("reasoning")
+    nested = reasoning.get("effort") if is_object(reasoning) else None
+    return text_of(body.get("reasoning_effort")) or text_of(nested)
+
+
+def _input_tokens_estimate(body: Mapping[str, object]) -> int:
+    chars = attachments = 0
+    for message in _objects(body.get("messages")):
+        content = message.get("content")
+        if isinstance(content, str):
+            chars += len(content)
+        for part in _objects(content):
+            if part.get("type") in ATTACHMENT_PARTS:
+                attachments += 1
+            else:
+                chars += len(text_of(part.get("text")) or "")
+        for call in _objects(message.get("tool_calls")):
+            function = call.get("function")
+            chars += len(text_of(function.get("arguments")) or "") if is_object(function) else 0
+    for field in ("tools", "functions"):
+        if declared := body.get(field):
+            chars += len(orjson.dumps(declared))
+    return chars // CHARS_PER_TOKEN + attachments * ATTACHMENT_TOKENS
+
+
+def _objects(value: object) -> list[dict[str, object]]:
+    return [item for item in value if is_object(item)] if is_array(value) else []

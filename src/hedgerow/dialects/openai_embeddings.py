@@ -1,0 +1,96 @@
+"""OpenAI's embeddings: one JSON body, no stream, nothing kept by the provider, so always safe to run twice."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from hedgerow.dialects.base import AnswerReader
+from hedgerow.dialects.failures import failure_in_band, failure_of_status
+from hedgerow.dialects.framing import AnswerFraming
+from hedgerow.dialects.headers import Headers
+from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of
+from hedgerow.dialects.openai_chat import CHARS_PER_TOKEN, model_asked, unreadable_reason
+from hedgerow.dialects.openai_chat_answer import usage_of
+from hedgerow.values.answer import AnswerFacts
+from hedgerow.values.failure import Failure
+from hedgerow.values.request import RequestFacts, WireRequest
+
+__all__ = ["EmbeddingsAnswerReader", "OpenAIEmbeddings"]
+
+
+class OpenAIEmbeddings:
+    """POST …/embeddings. Stateless: may be shared by all tasks and threads."""
+
+    name = "openai_embeddings"
+
+    def recognises(self, request: WireRequest) -> bool:
+        """Is it a POST to a path that ends in /embeddings (Azure's deployments included)?"""
+        return request.method.upper() == "POST" and request.path.rstrip("/").endswith("/embeddings")
+
+    def facts(self, request: WireRequest) -> RequestFacts:
+        """What the request asks; forbidden only when its body cannot be read."""
+        body = loads_or_none(request.body) if request.body is not None else None
+        if not is_object(body):
+            return RequestFacts(dialect=self.name, answer_known=True, forbidden=(unreadable_reason(request),))
+        return RequestFacts(
+            dialect=self.name,
+            model=model_asked(body, request),
+            input_tokens_estimate=_input_tokens_estimate(body),
+            answer_known=True,
+        )
+
+    def reader(self, facts: RequestFacts, headers: Headers) -> AnswerReader:  # noqa: ARG002 every answer is of one kind
+        """A fresh reader; its facts are complete after `finish`."""
+        return EmbeddingsAnswerReader(headers)
+
+    def failure(self, status: int, headers: Headers, body: bytes, *, now: datetime | None = None) -> Failure:
+        """See failures.py."""
+        return failure_of_status(status, headers=headers, body=body, now=now)
+
+
+class EmbeddingsAnswerReader:
+    """One attempt's reader; not shared. An answer is useful when its list of vectors is not empty."""
+
+    __slots__ = ("_framing", "facts")
+
+    def __init__(self, headers: Headers) -> None:
+        self.facts = AnswerFacts()
+        self._framing = AnswerFraming(headers)
+
+    def feed(self, data: bytes) -> None:
+        """More decoded bytes: kept until the end, since there is nothing to see before it."""
+        self._framing.feed(data)
+
+    def finish(self) -> None:
+        """The body ended cleanly: read it."""
+        for event in self._framing.finish():
+            payload = loads_or_none(event.data)
+            self.facts.ended = payload is not None
+            if is_array(payload) and payload:
+                payload = payload[0]
+            if is_object(payload):
+                self._read(payload)
+
+    def _read(self, answer: Mapping[str, object]) -> None:
+        facts = self.facts
+        if error := answer.get("error"):
+            facts.failure = failure_in_band(error)
+        elif answer.get("object") == "error":
+            facts.failure = failure_in_band(answer)
+        facts.model = text_of(answer.get("model"))
+        facts.usage = usage_of(answer.get("usage"))
+        facts.content = facts.useful = bool(is_array(vectors := answer.get("data")) and vectors)
+        facts.chunks = int(facts.content)
+
+
+def _input_tokens_estimate(body: Mapping[str, object]) -> int:
+    """Texts by their characters; token ids as they are."""
+    asked = body.get("input")
+    tokens = chars = 0
+    for item in asked if is_array(asked) else [asked]:
+        if isinstance(item, str):
+            chars += len(item)
+        elif is_array(item):
+            tokens += len(item)
+        elif isinstance(item, int):
+            tokens += 1
+    return chars // CHARS_PER_TOKEN + tokens

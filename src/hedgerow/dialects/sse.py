@@ -1,0 +1,125 @@
+"""Cuts the bytes of a stream into server-sent events, however the network has chopped them.
+
+Lines end in CR, LF or CRLF; comments are dropped; the last event may lack its blank line. Works on bytes throughout, so
+a character split between two reads is no special case.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["MAX_EVENT_BYTES", "EventDecoder", "ServerSentEvent"]
+
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSentEvent:
+    """One dispatched event. `name` is "" where the stream gave none; `data` are the joined data lines, undecoded."""
+
+    name: str
+    data: bytes
+
+
+class EventDecoder:
+    """Incremental decoder of one stream; not shared.
+
+    `max_event_bytes` bounds what is held. An event larger than that is left out of the result and `oversized` says so
+    from then on; the stream is read on after it.
+    """
+
+    __slots__ = (
+        "_after_cr",
+        "_at_start",
+        "_data",
+        "_held_bytes",
+        "_line",
+        "_max_bytes",
+        "_name",
+        "_skipping",
+        "oversized",
+    )
+
+    def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self.oversized = False
+        self._max_bytes = max_event_bytes
+        self._line: list[
+            bytes
+        ] = []  # pieces of a line whose end has not come yet: joining at each read would be quadratic
+        self._data: list[bytes] = []
+        self._name = ""
+        self._held_bytes = 0
+        self._skipping = False
+        self._after_cr = False
+        self._at_start = True
+
+    def feed(self, data: bytes) -> list[ServerSentEvent]:
+        """The events completed by these bytes, in order."""
+        if self._after_cr and data:
+            # The CR has already ended its line, so that an event is not held back until the next read shows its LF.
+            data = data.removeprefix(b"\n")
+            self._after_cr = False
+        if not data:
+            return []
+        self._after_cr = data.endswith(b"\r")
+        lines = data.splitlines()
+        rest = b"" if data.endswith((b"\n", b"\r")) else lines.pop()
+        if lines and self._line:
+            lines[0] = self._completed(lines[0])
+        events: list[ServerSentEvent] = []
+        for line in lines:
+            if line:
+                self._read_line(line)
+            else:
+                self._dispatch(events)
+        if rest:
+            self._hold(rest, self._line)
+        return events
+
+    def finish(self) -> list[ServerSentEvent]:
+        """The event that was left without its blank line when the body ended, if there is one."""
+        if self._line:
+            self._read_line(self._completed(b""))
+        events: list[ServerSentEvent] = []
+        self._dispatch(events)
+        return events
+
+    def _completed(self, end: bytes) -> bytes:
+        line = b"".join((*self._line, end))
+        self._held_bytes -= len(line) - len(end)
+        self._line.clear()
+        return line
+
+    def _read_line(self, line: bytes) -> None:
+        if self._at_start:
+            self._at_start = False
+            line = line.removeprefix(BYTE_ORDER_MARK)
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            self._hold(value.removeprefix(b" "), self._data)
+        elif field == b"event":
+            self._name = value.removeprefix(b" ").decode("utf-8", "replace")
+        elif field == b"error":
+            # Not in the standard: llama.cpp sends its errors as a field of their own.
+            self._name = "error"
+            self._hold(value.removeprefix(b" "), self._data)
+
+    def _hold(self, piece: bytes, pieces: list[bytes]) -> None:
+        self._held_bytes += len(piece)
+        if self._held_bytes > self._max_bytes:
+            self.oversized = self._skipping = True
+        if self._skipping:
+            self._data.clear()
+            if pieces is self._line:
+                # A comment stands for the line that is being skipped, so that its end is not taken for a blank line.
+                self._line[:] = [b":"]
+            return
+        pieces.append(piece)
+
+    def _dispatch(self, events: list[ServerSentEvent]) -> None:
+        if self._data and not self._skipping:
+            data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+            events.append(ServerSentEvent(name=self._name, data=data))
+        self._data.clear()
+        self._name = ""
+        self._held_bytes = 0
+        self._skipping = False
