@@ -23,8 +23,8 @@ class ServerSentEvent:
 class EventDecoder:
     """Incremental decoder of one stream; not shared.
 
-    `max_event_bytes` bounds what is held. An event larger than that is left out of the result and `oversized` says so
-    from then on; the stream is read on after it.
+    `max_event_bytes` bounds what is held, line ends included. An event larger than that is left out of the result and
+    `oversized` says so from then on; the stream is read on after it.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class EventDecoder:
             else:
                 self._dispatch(events)
         if rest:
-            self._hold(rest, self._line)
+            self._hold(rest, self._line, len(rest))
         return events
 
     def finish(self) -> list[ServerSentEvent]:
@@ -95,16 +95,16 @@ class EventDecoder:
             line = line.removeprefix(BYTE_ORDER_MARK)
         field, _, value = line.partition(b":")
         if field == b"data":
-            self._hold(value.removeprefix(b" "), self._data)
+            self._hold(value.removeprefix(b" "), self._data, len(line) + 1)
         elif field == b"event":
             self._name = value.removeprefix(b" ").decode("utf-8", "replace")
         elif field == b"error":
             # Not in the standard: llama.cpp sends its errors as a field of their own.
             self._name = "error"
-            self._hold(value.removeprefix(b" "), self._data)
+            self._hold(value.removeprefix(b" "), self._data, len(line) + 1)
 
-    def _hold(self, piece: bytes, pieces: list[bytes]) -> None:
-        self._held_bytes += len(piece)
+    def _hold(self, piece: bytes, pieces: list[bytes], cost_bytes: int) -> None:
+        self._held_bytes += cost_bytes
         if self._held_bytes > self._max_bytes:
             self.oversized = self._skipping = True
         if self._skipping:
