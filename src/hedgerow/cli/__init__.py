@@ -1,0 +1,21 @@
+"""The command line: one file for each command. Data goes to stdout, all else to stderr; exit 0 done, 1 failed, 2 misused."""
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """The command `hedgerow`. Says which extra to install, and exits 2, where typer is missing."""
+    try:
+        import typer
+    except ImportError:
+        print("the hedgerow command needs an extra: pip install 'hedgerow[cli]'", file=sys.stderr)
+        sys.exit(2)
+    from hedgerow.cli.sandbox import sandbox
+
+    app = typer.Typer(no_args_is_help=True, add_completion=False, help=sys.modules["hedgerow"].__doc__)
+    # With the callback `hedgerow` stays a family of commands even while it has only one.
+    app.callback()(lambda: None)
+    app.command()(sandbox)
+    app()
