@@ -1,1 +1,55 @@
 """hedgerow cuts the slow tail off LLM calls: a backup only when the first copy falls behind, inside a budget you set."""
+
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.errors import DeadlineError, HedgerowError, SettingError, UnsupportedError
+from hedgerow.settings import Policy, Target
+
+if TYPE_CHECKING:
+    from hedgerow.clock import ManualClock, ScaledClock, SystemClock
+    from hedgerow.engine import Hedger
+    from hedgerow.record.memory import MemoryStore
+    from hedgerow.transports.hedging import hedged, hedger_of
+    from hedgerow.transports.httpx2_transport import AsyncTransport
+    from hedgerow.values.event import AttemptEvent, Event
+
+__all__ = [
+    "AsyncTransport",
+    "AttemptEvent",
+    "DeadlineError",
+    "Event",
+    "Hedger",
+    "HedgerowError",
+    "ManualClock",
+    "MemoryStore",
+    "Policy",
+    "ScaledClock",
+    "SettingError",
+    "SystemClock",
+    "Target",
+    "UnsupportedError",
+    "hedged",
+    "hedger_of",
+]
+
+LOADED_ON_FIRST_USE = {
+    "AsyncTransport": "hedgerow.transports.httpx2_transport",
+    "AttemptEvent": "hedgerow.values.event",
+    "Event": "hedgerow.values.event",
+    "Hedger": "hedgerow.engine",
+    "ManualClock": "hedgerow.clock",
+    "MemoryStore": "hedgerow.record.memory",
+    "ScaledClock": "hedgerow.clock",
+    "SystemClock": "hedgerow.clock",
+    "hedged": "hedgerow.transports.hedging",
+    "hedger_of": "hedgerow.transports.hedging",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """httpx2 and the engine load when they are first used: importing hedgerow stays cheap."""
+    if name not in LOADED_ON_FIRST_USE:
+        raise AttributeError(f"module 'hedgerow' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(LOADED_ON_FIRST_USE[name]), name)

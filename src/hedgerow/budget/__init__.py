@@ -1,0 +1,1 @@
+"""What hedging may cost: a bucket that every request fills a little and every backup empties."""

@@ -1,0 +1,1 @@
+"""One request's race: machine.py decides, driver.py obeys, stream.py hands the winner over."""

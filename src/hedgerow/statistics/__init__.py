@@ -1,0 +1,1 @@
+"""What is normal, per key: rings of recent times, counted in requests and never in seconds."""

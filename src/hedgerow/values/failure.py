@@ -14,6 +14,7 @@ class FailureKind(Enum):
     RATE_LIMITED = "rate_limited"  # 429: only a target with another key or base URL may help
     FATAL = "fatal"  # 400, 401, 404…, spent quota: every copy would fail the same way
     TIMEOUT = "timeout"  # an attempt ran out of one of our own or the SDK's time-outs
+    LOCAL = "local"  # our own side failed (a full pool, an unusable URL): a copy would meet the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,4 +32,4 @@ class Failure:
     @property
     def may_start_next(self) -> bool:
         """May another attempt start because of this failure (budget permitting)?"""
-        return self.kind is not FailureKind.FATAL
+        return self.kind not in (FailureKind.FATAL, FailureKind.LOCAL)

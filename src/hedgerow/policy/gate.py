@@ -1,0 +1,133 @@
+"""Who may act on trouble: the budget, the targets, and what a provider that pushes back has asked for.
+
+Decisions only: time comes in as an argument, what it decides is carried out by the race.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from hedgerow.budget.bucket import SMALLEST_CAP, Bucket
+from hedgerow.race.signals import Ask
+from hedgerow.race.state import Entrant, Fate, RaceState
+from hedgerow.settings import Policy
+from hedgerow.values.failure import Failure, FailureKind
+from hedgerow.values.request import Key
+
+__all__ = ["Gate", "Permit", "Place"]
+
+HOLD_OFF_S = 30.0  # after a 429, 503 or 529
+LONGEST_HOLD_OFF_S = 120.0  # however long a Retry-After asks for
+GATED_S = 600.0  # a backup target that answered a request-fatal error is asked again after this
+OBSERVED_REFUND = 0.5  # an observed wish has no outcome: half of them are taken to win
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A target as the gate sees it. `own_account`: another key or base URL than the primary's, so that its limits differ."""
+
+    name: str
+    own_account: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """The gate's answer: a `target` to send to, or the reason why not."""
+
+    target: int | None
+    refusal: str | None = None
+
+
+class Gate:
+    """One policy's guard. Owns the bucket and the hold-offs; not for threads: one Hedger owns it."""
+
+    def __init__(self, policy: Policy, places: tuple[Place, ...]) -> None:
+        self._policy, self._places = policy, places
+        self.bucket = None if policy.share is None else Bucket(policy.share, policy.requests_share)
+        self.in_flight = 0
+        self.refusals: dict[str, int] = {}
+        self._held_until_s: dict[tuple[int, str | None], float] = {}
+        self._gated_until_s: dict[tuple[int, Key], float] = {}
+
+    def admit(self) -> None:
+        """A request came that may be hedged."""
+        self.in_flight += 1
+        if self.bucket is not None:
+            self.bucket.deposit(self.in_flight)
+
+    def decided(self) -> None:
+        """An admitted request's race is decided."""
+        self.in_flight -= 1
+
+    def settle(self, state: RaceState, *, answered: bool, observed: bool) -> None:
+        """An admitted request is over: the token of a backup that won comes back, but only if its answer arrived whole."""
+        if self.bucket is None:
+            return
+        if answered and any(entrant.number and entrant.fate is Fate.WON for entrant in state.entrants):
+            self.bucket.refund(self.in_flight)
+        elif observed:
+            self.bucket.fill(OBSERVED_REFUND, self.in_flight)
+
+    def ask(self, ask: Ask, entrants: tuple[Entrant, ...], key: Key, now_s: float) -> Permit:
+        """May the next attempt start, and where? A backup goes to the first listed, unused target that is not held off,
+        else to the primary's own."""
+        permit = self._place_for(ask, entrants, key, now_s)
+        if permit.target is not None and self.bucket is not None:
+            need = 1.0 if len(entrants) == 1 else SMALLEST_CAP / 2
+            if not self.bucket.withdraw(need):
+                permit = Permit(None, "budget")
+        if permit.target is not None and self._policy.mode == "observe":
+            return Permit(None, "observe")
+        if permit.refusal is not None:
+            self.refusals[permit.refusal] = self.refusals.get(permit.refusal, 0) + 1
+        return permit
+
+    def note_failure(self, entrant: Entrant, key: Key, failure: Failure, now_s: float) -> bool:
+        """Remember what a failure says about its target. True: a backup target was shut out for the first time, which
+        somebody should be told: its configuration is wrong."""
+        if failure.kind in (FailureKind.RATE_LIMITED, FailureKind.OVERLOADED):
+            asked_s = failure.retry_after_s if failure.retry_after_s is not None else HOLD_OFF_S
+            self._hold(entrant.target, key.model, now_s + min(max(asked_s, 0.0), LONGEST_HOLD_OFF_S), now_s)
+        if failure.kind is not FailureKind.FATAL or entrant.target == 0:
+            return False
+        first_time = (entrant.target, key) not in self._gated_until_s
+        self._gated_until_s[(entrant.target, key)] = now_s + GATED_S
+        return first_time
+
+    def _place_for(self, ask: Ask, entrants: tuple[Entrant, ...], key: Key, now_s: float) -> Permit:
+        failed = entrants[ask.failed] if ask.failed is not None else None
+        used = {entrant.target for entrant in entrants}
+        pushed_back = (
+            failed is not None and failed.failure is not None and failed.failure.kind is FailureKind.RATE_LIMITED
+        )
+        listed = [place for place in range(1, len(self._places)) if place not in used]
+        choices = [place for place in listed if not self._is_gated(place, key, now_s)] + [0]
+        for place in choices:
+            if pushed_back and not self._another_account(place, entrants):
+                continue
+            if not self._is_held(place, key, now_s):
+                return Permit(place)
+        replaces = failed is not None and failed.failure is not None and failed.failure.kind is FailureKind.OVERLOADED
+        if replaces and not self._replaced_before(entrants, failed):
+            return Permit(choices[0])
+        return Permit(None, f"rate_limited:{self._places[choices[-1]].name}")
+
+    def _another_account(self, place: int, entrants: Collection[Entrant]) -> bool:
+        """Would this target be counted under other limits than every attempt so far that was told 429?"""
+        told = {e.target for e in entrants if e.failure is not None and e.failure.kind is FailureKind.RATE_LIMITED}
+        return place not in told and (self._places[place].own_account or any(self._places[t].own_account for t in told))
+
+    def _replaced_before(self, entrants: tuple[Entrant, ...], failed: Entrant | None) -> bool:
+        """After 503 or 529 one replacement goes at once, though the target is held off: one, not a chain of them."""
+        overloaded = [e for e in entrants if e.failure is not None and e.failure.kind is FailureKind.OVERLOADED]
+        return any(entrant is not failed for entrant in overloaded)
+
+    def _is_held(self, place: int, key: Key, now_s: float) -> bool:
+        return self.bucket is not None and self._held_until_s.get((place, key.model), now_s) > now_s
+
+    def _is_gated(self, place: int, key: Key, now_s: float) -> bool:
+        return self._gated_until_s.get((place, key), now_s) > now_s
+
+    def _hold(self, place: int, model: str | None, until_s: float, now_s: float) -> None:
+        for past in [held for held, end_s in self._held_until_s.items() if end_s <= now_s]:
+            del self._held_until_s[past]
+        self._held_until_s[(place, model)] = max(until_s, self._held_until_s.get((place, model), until_s))

@@ -1,0 +1,223 @@
+"""Obeys the machine: the only owner of a race's tasks and timer.
+
+The primary runs in the caller's task, backups in tasks of their own; losers are cancelled and never waited for.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine
+from typing import Any
+
+from hedgerow.clock import Clock, Timer
+from hedgerow.dialects.base import Dialect
+from hedgerow.race import signals as s
+from hedgerow.race.attempt import Attempt, Verdicts
+from hedgerow.race.foreground import Foreground
+from hedgerow.race.machine import advance, start
+from hedgerow.race.referee import Referee
+from hedgerow.race.state import Fate, RaceRules, Stage
+from hedgerow.race.stream import Delivery
+from hedgerow.race.upstream import Call
+from hedgerow.values.failure import Failure
+from hedgerow.values.request import RequestFacts
+
+__all__ = ["Race"]
+
+
+class Race:
+    """One request's race. Await run() once; the Delivery it returns must be read to its end or closed."""
+
+    def __init__(
+        self, call: Call, rules: RaceRules, *, dialect: Dialect, facts: RequestFacts, clock: Clock, referee: Referee
+    ) -> None:
+        self.call, self.dialect, self.facts, self.clock = call, dialect, facts, clock
+        self.state = start(rules, clock.now())
+        self.attempts: list[Attempt] = []
+        self.outcome: str | None = None
+        self.chosen: int | None = None
+        self.trigger_at_s: float | None = None
+        self.decided_s: float | None = None
+        self.delivered_s: float | None = None
+        self.over_s: float | None = None
+        self._referee = referee
+        self._verdicts = Verdicts(content=self._on_content, answered=self._on_answered, failed=self._on_failed)
+        self._primary: Foreground | None = None
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._timer: Timer | None = None
+        self._wakes_at_s: float | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._signals: deque[s.Signal] = deque()
+        self._obeying = False
+        self._told_finished = False
+
+    async def run(self) -> Delivery:
+        """The answer, once the race is decided. Raises what the caller would have seen without hedging: the carrier's
+        own errors, its time-out, CancelledError; then every attempt has been closed."""
+        self.tell(s.Begin(self.clock.now(), self._referee.outlook()))
+        try:
+            assert self._primary is not None
+            await self._primary
+            self.reap()
+            if self.decided_s is None:
+                self._waiter = asyncio.get_running_loop().create_future()
+                await self._waiter
+            return self._delivery()
+        except BaseException:  # the caller leaves, or gets the error of a race that is over (then this changes nothing)
+            self.tell(s.Left(self.clock.now()))
+            raise
+        finally:
+            self.reap()
+
+    def tell(self, signal: s.Signal) -> None:
+        """Give the machine a signal and do what it says."""
+        self._signals.append(signal)
+        if self._obeying:
+            return  # an action is being carried out: the loop below comes to it
+        self._obeying = True
+        try:
+            while self._signals:
+                self.state, actions = advance(self.state, self._signals.popleft())
+                for action in actions:
+                    self._perform(action)
+        finally:
+            self._obeying = False
+        self.reap()
+
+    def reap(self) -> None:
+        """Tell the referee when all is over and everything is closed. Once."""
+        if self._told_finished or self.state.stage is not Stage.OVER or self.open_attempts or self._tasks:
+            return
+        self._told_finished = True
+        self._referee.finished(self)
+
+    def mark_delivered(self) -> None:
+        """The caller takes the first bytes of the answer."""
+        if self.delivered_s is None:
+            self.delivered_s = self.clock.now()
+
+    def close_attempt(self, number: int) -> None:
+        """Close one attempt's connection in the background."""
+        self._background(number, self.attempts[number].close())
+
+    @property
+    def open_attempts(self) -> int:
+        """Attempts whose connection is not closed yet."""
+        return sum(attempt.closed_s is None for attempt in self.attempts)
+
+    def _perform(self, action: s.Action) -> None:
+        match action:
+            case s.Launch():
+                self._launch(action)
+            case s.Cancel():
+                self._cancel(action.attempt)
+            case s.Wake():
+                self._set_timer(action.at_s)
+            case s.Ask():
+                self._ask(action)
+            case s.Commit() | s.GiveUp():
+                self.chosen = action.attempt
+                self._decide()
+            case s.Finish():
+                self.outcome, self.over_s = action.outcome, self.clock.now()
+                self._decide()
+                self._referee.over(self)
+
+    def _launch(self, action: s.Launch) -> None:
+        attempt = Attempt(action.attempt, action.target, action.reason, self.clock)
+        self.attempts.append(attempt)
+        run = attempt.run(self.call, self.dialect, self.facts, self.state.rules.commit_on, self._verdicts)
+        if action.attempt == 0:
+            self._primary = Foreground(run, lambda rest: self._background(0, rest))
+        else:
+            self._background(action.attempt, run)
+
+    def _cancel(self, number: int) -> None:
+        attempt = self.attempts[number]
+        attempt.cancelled_s = self.clock.now()
+        if number == 0 and self._primary is not None and self._primary.running:
+            self._primary.let_go()
+        elif (task := self._tasks.get(number)) is not None:
+            task.cancel()
+        elif attempt.closed_s is None:
+            self.close_attempt(number)
+
+    def _ask(self, ask: s.Ask) -> None:
+        if ask.failed is None and self.trigger_at_s is None:
+            self.trigger_at_s = self.clock.now()
+        permit = self._referee.ask(self, ask)
+        now_s, view = self.clock.now(), self._view()
+        answer = s.Refused(now_s, view) if permit.target is None else s.Granted(now_s, permit.target, view)
+        self._signals.append(answer)
+
+    def _decide(self) -> None:
+        """The answer (or that there will be none) is known: wake the caller, tell the referee. Once."""
+        if self.decided_s is not None:
+            return
+        self.decided_s = self.clock.now()
+        self._referee.decided(self)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _delivery(self) -> Delivery:
+        """What the caller gets: the chosen attempt's answer, or its error, with the other errors as notes."""
+        if self.chosen is None:
+            raise self.call.deadline_error(f"no answer within timeout_s = {self.state.rules.timeout_s:g} s")
+        attempt = self.attempts[self.chosen]
+        if attempt.response is not None and attempt.error is None:
+            return Delivery(self, attempt)
+        error = attempt.error
+        if error is None:
+            said = attempt.failure.error if attempt.failure else "no answer"
+            error = self.call.attempt_time_out(f"attempt {attempt.number}: {said}")
+        for other in self.attempts:
+            if other is not attempt and other.failure is not None:
+                error.add_note(f"hedgerow: attempt {other.number} ({other.reason}) failed too: {other.failure.error}")
+        raise error
+
+    def _set_timer(self, at_s: float | None) -> None:
+        if at_s == self._wakes_at_s:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._wakes_at_s = None, at_s
+        if at_s is not None:
+            self._timer = self.clock.call_later(at_s - self.clock.now(), self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = self._wakes_at_s = None
+        self.tell(s.Tick(self.clock.now(), self._view()))
+
+    def _on_content(self, number: int) -> bool:
+        self.tell(s.Content(self.clock.now(), number))
+        return self.state.entrants[number].fate is Fate.WON
+
+    def _on_answered(self, number: int, valid: bool) -> None:
+        self.tell(s.Answered(self.clock.now(), number, valid))
+
+    def _on_failed(self, number: int, failure: Failure) -> None:
+        if number < len(self.state.entrants) and self.state.stage is Stage.RACING:
+            self._referee.failed(self.state.entrants[number], failure)
+        self.tell(s.Failed(self.clock.now(), number, failure, self._view()))
+
+    def _view(self) -> s.View:
+        live = tuple(self.attempts[entrant.number].progress for entrant in self.state.live)
+        return s.View(live, self._referee.outlook())
+
+    def _background(self, number: int, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[number] = task
+        task.add_done_callback(lambda done: self._on_task_done(number, done))
+
+    def _on_task_done(self, number: int, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(number) is task:
+            del self._tasks[number]
+        attempt = self.attempts[number]
+        if task.cancelled():
+            attempt.closed_s = attempt.closed_s or self.clock.now()  # perhaps it never ran
+        elif (error := task.exception()) is not None:
+            attempt.error = attempt.error or _as_exception(error)
+        self.reap()
+
+
+def _as_exception(error: BaseException) -> Exception:
+    return error if isinstance(error, Exception) else RuntimeError(f"attempt ended by {error!r}")

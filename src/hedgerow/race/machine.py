@@ -1,0 +1,238 @@
+"""Every rule of a race, as one pure function: `advance(state, signal) -> (state, actions)`.
+
+The rules: one answer, from one attempt; an error never beats a live attempt; losers are cancelled in the very step that
+commits; no live attempt and none allowed means finish now. No clock, no I/O, no randomness.
+"""
+
+from dataclasses import replace
+from math import inf
+
+from hedgerow.policy.trouble import Progress, Trigger, trouble_from
+from hedgerow.race import signals as s
+from hedgerow.race.state import CommitOn, Entrant, Fate, RaceRules, RaceState, Stage
+from hedgerow.values.failure import Failure, FailureKind
+
+__all__ = ["advance", "start"]
+
+Step = tuple[RaceState, list[s.Action]]
+
+SLACK_S = 1e-9  # a timer may come this much early by rounding
+
+
+def start(rules: RaceRules, at_s: float) -> RaceState:
+    """A race that has not begun; send it Begin."""
+    return RaceState(rules=rules, began_s=at_s)
+
+
+def advance(state: RaceState, signal: s.Signal) -> Step:
+    """The state after a signal, and what to do, in order. A signal that comes too late changes nothing."""
+    if state.stage is Stage.OVER:
+        return state, []
+    match signal:
+        case s.Begin():
+            return _begin(state, signal)
+        case s.Tick():
+            return _tick(state, signal)
+        case s.Content():
+            return _content(state, signal)
+        case s.Answered():
+            return _answered(state, signal)
+        case s.Failed():
+            return _failed(state, signal)
+        case s.Granted():
+            return _granted(state, signal)
+        case s.Refused():
+            return _refused(state, signal)
+        case s.Ended():
+            return _ended(state, signal)
+        case s.Left():
+            return _over(state, "caller_left", Fate.CALLER_LEFT)
+
+
+def _begin(state: RaceState, signal: s.Begin) -> Step:
+    state = replace(state, entrants=(Entrant(0, 0, "primary", signal.at_s),))
+    view = s.View((Progress(0, signal.at_s),), signal.outlook)
+    return state, [s.Launch(0, 0, "primary"), _wake(state, signal.at_s, view)]
+
+
+def _tick(state: RaceState, signal: s.Tick) -> Step:
+    now_s, view = signal.at_s, signal.view
+    if state.rules.timeout_s is not None and now_s >= state.began_s + state.rules.timeout_s - SLACK_S:
+        return _over(state, "deadline", Fate.DEADLINE)
+    if state.stage is Stage.DELIVERING or state.wants:
+        return state, [_wake(state, now_s, s.BLIND)]
+    expired = [
+        (progress.attempt, failure) for progress in view.progress if (failure := _expired(state, progress, now_s))
+    ]
+    if expired:
+        return _expire(state, expired, signal)
+    if _trouble_at(state, now_s, view) > now_s + SLACK_S:
+        return state, [_wake(state, now_s, view)]
+    reason = state.rules.trigger.value
+    return replace(state, wants=reason), [s.Ask(reason)]
+
+
+def _expire(state: RaceState, expired: list[tuple[int, Failure]], signal: s.Tick) -> Step:
+    """Attempts that ran out of a time-out of ours fail together, the oldest first."""
+    actions: list[s.Action] = []
+    for number, failure in expired:
+        if state.stage is Stage.OVER:
+            break
+        state, more = _fail(state, number, failure)
+        actions += [s.Cancel(number), *more]
+    if state.stage is Stage.RACING and not state.wants:
+        actions.append(_wake(state, signal.at_s, signal.view))
+    return state, actions
+
+
+def _content(state: RaceState, signal: s.Content) -> Step:
+    if not _runs(state, signal.attempt) or state.rules.commit_on is CommitOn.COMPLETE:
+        return state, []
+    return _commit(state, signal.attempt)
+
+
+def _answered(state: RaceState, signal: s.Answered) -> Step:
+    if not _runs(state, signal.attempt):
+        return state, []
+    if signal.valid:
+        return _commit(state, signal.attempt, complete=True)
+    state = _with_fate(state, signal.attempt, Fate.KEPT)
+    return (state, []) if state.live or state.wants else _last_resort(state)
+
+
+def _failed(state: RaceState, signal: s.Failed) -> Step:
+    if not _runs(state, signal.attempt):
+        return state, []
+    state, actions = _fail(state, signal.attempt, signal.failure)
+    if state.stage is Stage.RACING and not state.wants:
+        actions.append(_wake(state, signal.at_s, signal.view))
+    return state, actions
+
+
+def _granted(state: RaceState, signal: s.Granted) -> Step:
+    if state.wants is None or state.stage is not Stage.RACING:
+        return state, []
+    reason, actions = state.wants, list[s.Action]()
+    if state.rules.resend and reason == state.rules.trigger.value:
+        for late in state.live:
+            state = _with_fate(state, late.number, Fate.LOST)
+            actions.append(s.Cancel(late.number))
+    entrant = Entrant(len(state.entrants), signal.target, reason, signal.at_s)
+    state = replace(state, entrants=(*state.entrants, entrant), wants=None)
+    view = s.View((*signal.view.progress, Progress(entrant.number, signal.at_s)), signal.view.outlook)
+    return state, [*actions, s.Launch(entrant.number, entrant.target, reason), _wake(state, signal.at_s, view)]
+
+
+def _refused(state: RaceState, signal: s.Refused) -> Step:
+    if state.wants is None or state.stage is not Stage.RACING:
+        return state, []
+    by_trigger = state.wants == state.rules.trigger.value
+    state = replace(state, wants=None, trigger_spent=state.trigger_spent or by_trigger)
+    return (state, [_wake(state, signal.at_s, signal.view)]) if state.live else _last_resort(state)
+
+
+def _ended(state: RaceState, signal: s.Ended) -> Step:
+    if state.stage is not Stage.DELIVERING:
+        return state, []
+    if signal.failure is None:
+        return _finish(state, "answered")
+    winner = next(entrant.number for entrant in state.entrants if entrant.fate is Fate.WON)
+    return _finish(_with_fate(state, winner, Fate.FAILED, signal.failure), "failed")
+
+
+def _commit(state: RaceState, winner: int, *, complete: bool = False) -> Step:
+    """Tie the answer to one attempt and cancel the others in the same step."""
+    losers = [entrant.number for entrant in state.live if entrant.number != winner]
+    for number in losers:
+        state = _with_fate(state, number, Fate.LOST)
+    state = replace(_with_fate(state, winner, Fate.WON), wants=None, stage=Stage.DELIVERING)
+    actions: list[s.Action] = [s.Commit(winner), *map(s.Cancel, losers)]
+    if not complete:
+        return state, [*actions, _wake(state, state.began_s, s.BLIND)]
+    state, last = _finish(state, "answered")
+    return state, [*actions, *last]
+
+
+def _fail(state: RaceState, number: int, failure: Failure) -> Step:
+    """One attempt failed: end the race, ask for the next attempt, wait for the others, or finish."""
+    state = _with_fate(state, number, Fate.FAILED, failure)
+    if failure.kind is FailureKind.FATAL and number == 0:
+        losers = [entrant.number for entrant in state.live]
+        for loser in losers:
+            state = _with_fate(state, loser, Fate.LOST)
+        state, last = _finish(state, "failed")
+        return state, [s.GiveUp(0), *map(s.Cancel, losers), *last]
+    if failure.may_start_next and state.rules.may_rerun and state.room and state.wants is None:
+        return replace(state, wants="error"), [s.Ask("error", failed=number)]
+    return (state, []) if state.live or state.wants else _last_resort(state)
+
+
+def _last_resort(state: RaceState) -> Step:
+    """Nothing is live and nothing may start: the kept answer if there is one, else a failure; at once."""
+    kept = next((entrant for entrant in state.entrants if entrant.fate is Fate.KEPT), None)
+    if kept is not None:
+        return _commit(state, kept.number, complete=True)
+    primary, last = state.entrants[0], state.entrants[-1]
+    speaks_for_all = primary if primary.fate is Fate.FAILED else last
+    state, actions = _finish(state, "failed")
+    return state, [s.GiveUp(speaks_for_all.number), *actions]
+
+
+def _over(state: RaceState, outcome: str, fate: Fate) -> Step:
+    """End it from outside: cancel whatever runs, the committed stream included."""
+    running = [entrant.number for entrant in state.entrants if entrant.fate in (Fate.LIVE, Fate.WON)]
+    for number in running:
+        state = _with_fate(state, number, fate)
+    state, actions = _finish(state, outcome)
+    return state, [*map(s.Cancel, running), *actions]
+
+
+def _finish(state: RaceState, outcome: str) -> Step:
+    return replace(state, stage=Stage.OVER, wants=None), [s.Wake(None), s.Finish(outcome)]
+
+
+def _wake(state: RaceState, now_s: float, view: s.View) -> s.Wake:
+    """The next moment at which something may have to be done."""
+    rules = state.rules
+    moments = [state.began_s + rules.timeout_s] if rules.timeout_s is not None else []
+    if state.stage is Stage.RACING:
+        moments.append(_trouble_at(state, now_s, view))
+        for entrant in state.live:
+            for limit_s in (rules.attempt_timeout_s, rules.first_token_timeout_s):
+                if limit_s is not None and entrant.started_s + limit_s > now_s:
+                    moments.append(entrant.started_s + limit_s)
+    soonest_s = min(moments, default=inf)
+    return s.Wake(soonest_s if soonest_s < inf else None)
+
+
+def _trouble_at(state: RaceState, now_s: float, view: s.View) -> float:
+    """When every live attempt will be in trouble and a backup may be asked for; inf = never."""
+    rules = state.rules
+    live = [progress for progress in view.progress if _runs(state, progress.attempt)]
+    if not rules.may_trigger or rules.trigger is Trigger.OFF or state.trigger_spent or not state.room or not live:
+        return inf
+    return max(trouble_from(rules.trigger, progress, view.outlook, now_s) for progress in live)
+
+
+def _expired(state: RaceState, progress: Progress, now_s: float) -> Failure | None:
+    """The time-out of ours that this attempt has run out of; both count from its own start."""
+    rules, age_s = state.rules, now_s - state.entrants[progress.attempt].started_s + SLACK_S
+    if rules.attempt_timeout_s is not None and age_s >= rules.attempt_timeout_s:
+        return Failure(kind=FailureKind.TIMEOUT, error="attempt_timeout")
+    if (
+        rules.first_token_timeout_s is not None
+        and progress.first_token_s is None
+        and age_s >= rules.first_token_timeout_s
+    ):
+        return Failure(kind=FailureKind.TIMEOUT, error="first_token_timeout")
+    return None
+
+
+def _runs(state: RaceState, number: int) -> bool:
+    return state.stage is Stage.RACING and number < len(state.entrants) and state.entrants[number].fate is Fate.LIVE
+
+
+def _with_fate(state: RaceState, number: int, fate: Fate, failure: Failure | None = None) -> RaceState:
+    entrants = list(state.entrants)
+    entrants[number] = replace(entrants[number], fate=fate, failure=failure)
+    return replace(state, entrants=tuple(entrants))

@@ -1,0 +1,174 @@
+"""The words between driver and machine: signals tell what happened, actions say what to do about it.
+
+`at_s` is always the race clock's now. A signal is sent for what changes the race, never per chunk: the chunks' progress
+comes as a snapshot with each Tick.
+"""
+
+from dataclasses import dataclass
+
+from hedgerow.policy.trouble import NOTHING_LATE, Outlook, Progress
+from hedgerow.values.failure import Failure
+
+__all__ = [
+    "Action",
+    "Answered",
+    "Ask",
+    "Begin",
+    "Cancel",
+    "Commit",
+    "Content",
+    "Ended",
+    "Failed",
+    "Finish",
+    "GiveUp",
+    "Granted",
+    "Launch",
+    "Left",
+    "Refused",
+    "Signal",
+    "Tick",
+    "View",
+    "Wake",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The moment as the driver sees it: one Progress per live attempt, and what is normal now."""
+
+    progress: tuple[Progress, ...] = ()
+    outlook: Outlook = NOTHING_LATE
+
+
+BLIND = View()
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The request has come."""
+
+    at_s: float
+    outlook: Outlook = NOTHING_LATE
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The timer fired."""
+
+    at_s: float
+    view: View = BLIND
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """An attempt's first content has arrived (or its response, where no dialect can read the answer)."""
+
+    at_s: float
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An attempt's answer is complete; `valid` as errors.md defines it."""
+
+    at_s: float
+    attempt: int
+    valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An attempt failed before it was committed to."""
+
+    at_s: float
+    attempt: int
+    failure: Failure
+    view: View = BLIND
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The gate allows the attempt that was asked for, at this target."""
+
+    at_s: float
+    target: int
+    view: View = BLIND
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The gate does not allow it."""
+
+    at_s: float
+    view: View = BLIND
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The committed stream is over; `failure` if it was cut or ended in an error."""
+
+    at_s: float
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The caller has gone: cancelled, closed the response, or dropped it unread."""
+
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Start this attempt now."""
+
+    attempt: int
+    target: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Close this attempt; nobody waits for it."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Send a Tick at this moment; None = no timer. Replaces the one set before."""
+
+    at_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """May another attempt start? The answer is Granted or Refused. `failed` is the attempt whose failure asks, if any."""
+
+    reason: str
+    failed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The caller gets this attempt's answer."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The caller gets this attempt's failure."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Nothing more will happen. `outcome`: answered, failed, caller_left or deadline."""
+
+    outcome: str
+
+
+Signal = Begin | Tick | Content | Answered | Failed | Granted | Refused | Ended | Left
+Action = Launch | Cancel | Wake | Ask | Commit | GiveUp | Finish

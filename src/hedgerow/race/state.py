@@ -1,0 +1,93 @@
+"""What a race knows: its rules, its entrants and how far it has come. Immutable; only machine.py makes new ones."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from hedgerow.policy.trouble import Trigger
+from hedgerow.values.failure import Failure
+
+__all__ = ["CommitOn", "Entrant", "Fate", "RaceRules", "RaceState", "Stage"]
+
+
+class CommitOn(Enum):
+    """What ties the answer to one attempt."""
+
+    COMPLETE = "complete"  # a buffered caller: the first complete valid answer
+    CONTENT = "content"  # a streaming caller: the first content token
+    HEADERS = "headers"  # an answer that no dialect can read: the response itself
+
+
+class Stage(Enum):
+    """RACING until the commit, DELIVERING while a committed stream runs on, OVER when nothing more can happen."""
+
+    RACING = "racing"
+    DELIVERING = "delivering"
+    OVER = "over"
+
+
+class Fate(Enum):
+    """What became of an entrant. KEPT: a complete answer that is not valid, delivered only when nothing else is left."""
+
+    LIVE = "live"
+    KEPT = "kept"
+    FAILED = "failed"
+    LOST = "lost"
+    WON = "won"
+    CALLER_LEFT = "caller_left"
+    DEADLINE = "deadline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaceRules:
+    """What holds for this request from its start to its end; times in seconds, None = no limit.
+
+    `may_trigger`: a late attempt may be backed up. `may_rerun`: a failed attempt may be replaced. Both are False for what
+    is not safe to run twice.
+    """
+
+    commit_on: CommitOn
+    trigger: Trigger
+    may_trigger: bool
+    may_rerun: bool
+    max_backups: int = 2
+    resend: bool = False
+    timeout_s: float | None = None
+    attempt_timeout_s: float | None = None
+    first_token_timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """One attempt as the race sees it. `started_s` is on the race's clock."""
+
+    number: int
+    target: int
+    reason: str
+    started_s: float
+    fate: Fate = Fate.LIVE
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RaceState:
+    """A moment of a race. `trigger_spent`: a late attempt asked for a backup and was refused; it does not ask again.
+
+    `wants` is the reason of a request for a backup that has not been answered yet.
+    """
+
+    rules: RaceRules
+    began_s: float
+    stage: Stage = Stage.RACING
+    entrants: tuple[Entrant, ...] = ()
+    trigger_spent: bool = False
+    wants: str | None = None
+
+    @property
+    def live(self) -> tuple[Entrant, ...]:
+        """Entrants that still run."""
+        return tuple(entrant for entrant in self.entrants if entrant.fate is Fate.LIVE)
+
+    @property
+    def room(self) -> bool:
+        """May one more attempt enter, as far as `max_backups` goes?"""
+        return len(self.entrants) <= self.rules.max_backups

@@ -1,0 +1,112 @@
+"""Hands the winner over: replays what was read before the commit, then relays the open response as it comes.
+
+The delivery owns the winner's connection. Reading to the end, closing, cancelling the read, or dropping it unread each end
+the race and close whatever is still open.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hedgerow.race import signals as s
+from hedgerow.race.attempt import Attempt
+from hedgerow.race.state import Stage
+from hedgerow.values.failure import Failure, FailureKind
+
+if TYPE_CHECKING:
+    from hedgerow.race.driver import Race
+
+__all__ = ["Delivery"]
+
+
+class Delivery:
+    """The chosen attempt's response: status, headers and an async iterator of its raw body bytes.
+
+    For one reader at a time. aclose() is idempotent and may be called from any task of the loop that ran the race.
+    """
+
+    def __init__(self, race: "Race", attempt: Attempt) -> None:
+        assert attempt.response is not None
+        self.response = attempt.response
+        self._race, self._attempt = race, attempt
+        self._prefix = attempt.chunks
+        self._live = race.state.stage is Stage.DELIVERING
+        self._next = 0
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self.response.status
+
+    @property
+    def headers(self) -> Sequence[tuple[bytes, bytes]]:
+        """The response's headers, as the provider sent them."""
+        return self.response.headers
+
+    def __aiter__(self) -> "Delivery":
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._next < len(self._prefix):
+            self._race.mark_delivered()
+            self._next += 1
+            return self._prefix[self._next - 1]
+        if not self._live:
+            self._raise_if_late()
+            raise StopAsyncIteration
+        try:
+            chunk = await self._attempt.next_chunk()
+        except Exception as error:
+            await self._end(self._race.call.failure_of(error))
+            self._raise_if_late(error)
+            raise
+        except BaseException:
+            await self.aclose()
+            raise
+        if not chunk:
+            await self._end(self._verdict())
+            self._raise_if_late()
+            raise StopAsyncIteration
+        self._race.mark_delivered()
+        return chunk
+
+    async def aclose(self) -> None:
+        """The caller needs no more. After the dialect's own end this is a complete answer, before it the caller left."""
+        if not self._live:
+            return
+        reader = self._attempt.reader
+        if reader is not None and reader.facts.ended:
+            await self._end(self._verdict())
+            return
+        self._live = False
+        self._race.tell(s.Left(self._race.clock.now()))
+        await self._attempt.close()
+
+    async def _end(self, failure: Failure | None) -> None:
+        self._live = False
+        self._race.tell(s.Ended(self._race.clock.now(), failure))
+        await self._attempt.close()
+        self._race.reap()
+
+    def _verdict(self) -> Failure | None:
+        """How a body that has come to its end ended."""
+        reader = self._attempt.reader
+        if reader is None or (reader.facts.failure is None and (reader.facts.ended or not self._attempt.sees)):
+            return None
+        return reader.facts.failure or Failure(kind=FailureKind.TRANSIENT, error="cut")
+
+    def _raise_if_late(self, error: Exception | None = None) -> None:
+        """A read that ended because the deadline closed its connection says so."""
+        if self._race.outcome == "deadline":
+            limit_s = self._race.state.rules.timeout_s
+            raise self._race.call.deadline_error(f"not read to its end within timeout_s = {limit_s:g} s") from error
+
+    def __del__(self) -> None:
+        if self._live and not self._loop.is_closed():
+            # Dropped unread: nobody can close it any more but us. From any thread, since the collector runs in any.
+            self._loop.call_soon_threadsafe(_drop, self._race)
+
+
+def _drop(race: "Race") -> None:
+    race.tell(s.Left(race.clock.now()))

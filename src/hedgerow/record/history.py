@@ -1,0 +1,120 @@
+"""Writes a race down as an Event. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from hedgerow.dialects.headers import header_value
+from hedgerow.policy.plan import Plan
+from hedgerow.race.attempt import CHARS_PER_TOKEN, Attempt
+from hedgerow.race.driver import Race
+from hedgerow.race.state import Entrant, Fate
+from hedgerow.record.ids import uuid7
+from hedgerow.values.answer import AnswerFacts
+from hedgerow.values.event import AttemptEvent, Event
+
+__all__ = ["Circumstances", "event_of"]
+
+REQUEST_ID_HEADERS = (b"x-request-id", b"request-id", b"apim-request-id", b"x-generation-id")
+NOTHING_READ = AnswerFacts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What an event tells beyond the race: when it began (UTC), under which plan, and what the rule used.
+
+    `refusal`: why a wanted backup was not sent, if so. `delay_s` and `bucket`: of the moment a backup was wanted.
+    """
+
+    at: datetime
+    source: str
+    plan: Plan
+    target_names: tuple[str, ...]
+    sdk_retry: int = 0
+    refusal: str | None = None
+    delay_s: float | None = None
+    bucket: float | None = None
+
+
+def event_of(race: Race, seen: Circumstances) -> Event:
+    """The record of a race that is over and closed."""
+    facts, began_s, outcome = race.facts, race.state.began_s, race.outcome or "failed"
+    chosen = race.attempts[race.chosen] if race.chosen is not None else None
+    committed = chosen is not None and race.state.entrants[chosen.number].failure is None
+    return Event(
+        id=uuid7(seen.at),
+        at=seen.at,
+        source=seen.source,
+        mode="observe" if seen.plan.verdict == "observe" else "act",
+        dialect=facts.dialect,
+        model=facts.model,
+        stream=facts.stream,
+        tools=facts.tools,
+        effort=facts.effort,
+        deadline_s=race.state.rules.timeout_s,
+        input_tokens_estimate=facts.input_tokens_estimate,
+        max_output_tokens=facts.max_output_tokens,
+        sdk_retry=seen.sdk_retry,
+        plan=seen.refusal or seen.plan.verdict,
+        d_s=seen.delay_s,
+        bucket=seen.bucket,
+        trigger_at_s=_since(began_s, race.trigger_at_s),
+        outcome=outcome,
+        error=_error_of(race, chosen) if outcome != "answered" else None,
+        winner=chosen.number if chosen is not None and outcome == "answered" else None,
+        first_token_s=_since(began_s, chosen.first_token_s) if chosen and committed else None,
+        first_delivered_s=_since(began_s, race.delivered_s) if committed else None,
+        full_response_s=_since(began_s, race.over_s) if outcome == "answered" else None,
+        attempts=tuple(
+            _attempt_event(attempt, entrant, race, seen.target_names[attempt.target])
+            for attempt, entrant in zip(race.attempts, race.state.entrants, strict=True)
+        ),
+    )
+
+
+def _attempt_event(attempt: Attempt, entrant: Entrant, race: Race, target: str) -> AttemptEvent:
+    facts = attempt.reader.facts if attempt.reader is not None else NOTHING_READ
+    headers = attempt.response.headers if attempt.response is not None else ()
+    usage, failure = facts.usage, entrant.failure or attempt.failure
+    status = attempt.response.status if attempt.response is not None else None
+    return AttemptEvent(
+        attempt=attempt.number,
+        target=target,
+        model=facts.model,
+        service_tier=facts.service_tier,
+        started_s=attempt.started_s - race.state.began_s,
+        reason=attempt.reason,
+        headers_s=_since(attempt.started_s, attempt.headers_s),
+        first_token_s=_since(attempt.started_s, attempt.first_token_s),
+        ended_s=_since(attempt.started_s, attempt.closed_s),
+        outcome=_outcome_of(entrant.fate),
+        status=failure.status if failure is not None and failure.status is not None else status,
+        error=failure.error if failure is not None else None,
+        upstream_request_id=next(
+            (value for name in REQUEST_ID_HEADERS if (value := header_value(headers, name))), None
+        ),
+        tokens_seen=round((facts.visible_chars + facts.hidden_chars) / CHARS_PER_TOKEN),
+        input_tokens=usage.input_tokens if usage else None,
+        cached_tokens=usage.cached_tokens if usage else None,
+        output_tokens=usage.output_tokens if usage else None,
+        pool_wait_s=_since(attempt.started_s, attempt.connected_s),
+        connection=None if attempt.reused is None else ("reused" if attempt.reused else "new"),
+        close_s=_since(attempt.cancelled_s, attempt.closed_s),
+    )
+
+
+def _outcome_of(fate: Fate) -> str:
+    """A kept answer that was not delivered lost; a live one at the end of a race cannot be."""
+    return "lost" if fate in (Fate.KEPT, Fate.LIVE) else fate.value
+
+
+def _error_of(race: Race, chosen: Attempt | None) -> str | None:
+    if race.outcome == "deadline":
+        return "timeout_s"
+    if chosen is None:
+        return None
+    failure = race.state.entrants[chosen.number].failure or chosen.failure
+    return failure.error if failure is not None else None
+
+
+def _since(start_s: float | None, end_s: float | None) -> float | None:
+    return None if start_s is None or end_s is None else end_s - start_s

@@ -1,0 +1,260 @@
+"""Every setting a user can make, in one place: its default, unit, range and meaning.
+
+The fields of Policy ARE the table: code, TOML errors and the reference page read it from there (`Policy.table()`).
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from hedgerow.errors import SettingError
+from hedgerow.units import Delay, Window, parse_delay, parse_seconds, parse_share, parse_window
+
+__all__ = ["Policy", "Setting", "Target"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One row of the table. `read` turns what a user wrote into the value kept, or raises SettingError."""
+
+    name: str
+    default: object
+    unit: str
+    allowed: str
+    meaning: str
+    read: Callable[[object, "Setting"], object]
+
+
+def _one_of(value: object, row: Setting) -> object:
+    if value in row.allowed.split(" | "):
+        return value
+    raise SettingError(row.name, value, row.allowed.replace(" | ", ", "))
+
+
+def _delay(value: object, row: Setting) -> object:
+    parse_delay(value, name=row.name)
+    return value
+
+
+def _window(value: object, row: Setting) -> object:
+    parse_window(value, name=row.name)
+    return value
+
+
+def _share_or_off(value: object, row: Setting) -> object:
+    return value if value == "off" else _share(value, row)
+
+
+def _share(value: object, row: Setting) -> object:
+    return None if value is None and row.default is None else parse_share(value, name=row.name)
+
+
+def _limit(value: object, row: Setting) -> object:
+    if value is None:
+        return None
+    seconds = parse_seconds(value, name=row.name)
+    if seconds <= 0:
+        raise SettingError(row.name, value, row.allowed, fix="leave it out for no limit")
+    return seconds
+
+
+def _count(value: object, row: Setting) -> object:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 4:
+        return value
+    raise SettingError(row.name, value, row.allowed)
+
+
+def _setting(
+    default: Any, read: Callable[[object, Setting], object], *, unit: str = "", allowed: str, meaning: str
+) -> Any:
+    row = {"read": read, "unit": unit, "allowed": allowed, "meaning": meaning}
+    return field(default=default, metadata=row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """When a backup is sent, and what it may cost. Immutable; safe to share between clients, tasks and threads.
+
+    Raises SettingError for a value out of range; it names the setting, the value, the range and the fix. `Policy.table()`
+    lists every setting with its unit, range, default and meaning.
+    """
+
+    mode: Literal["act", "observe"] = _setting(
+        "act",
+        _one_of,
+        allowed="act | observe",
+        meaning="observe: nothing is sent, the events say what would have been",
+    )
+    trigger: Literal["first_token", "response", "off"] = _setting(
+        "first_token",
+        _one_of,
+        allowed="first_token | response | off",
+        meaning="what makes an attempt late: no first content, or no complete answer, by the delay",
+    )
+    delay: float | str | Delay = _setting(
+        "p95",
+        _delay,
+        unit="seconds",
+        allowed='seconds ≥ 0, "200ms", "p95" or "p95+200ms"',
+        meaning="how long an attempt may take before it is late; a quantile is that of the key's recent calls",
+    )
+    window: int | str | Window = _setting(
+        1000,
+        _window,
+        unit="requests",
+        allowed='requests from 20 to 100000, or a time such as "7d"',
+        meaning="what a quantile delay looks back on",
+    )
+    on_trigger: Literal["race", "resend"] = _setting(
+        "race",
+        _one_of,
+        allowed="race | resend",
+        meaning="resend: cancel the late attempt and send again, instead of racing the two",
+    )
+    budget: float | str = _setting(
+        0.05,
+        _share_or_off,
+        unit="share",
+        allowed='0 to 1, "5%", or "off"',
+        meaning="losing backups per request the policy may hedge; off: no bucket and no guards",
+    )
+    budget_requests: float | str | None = _setting(
+        None,
+        _share,
+        unit="share",
+        allowed='0 to 1, or "5%"',
+        meaning="second cap: backups sent per request the policy may hedge",
+    )
+    max_backups: int = _setting(2, _count, unit="attempts", allowed="0 to 4", meaning="extra attempts per request")
+    timeout_s: float | None = _setting(
+        None,
+        _limit,
+        unit="seconds",
+        allowed="> 0",
+        meaning="the whole request, delivery of a stream included",
+    )
+    attempt_timeout_s: float | None = _setting(
+        None,
+        _limit,
+        unit="seconds",
+        allowed="> 0, shorter than timeout_s",
+        meaning="one attempt, until it is committed to; it then fails and may be replaced",
+    )
+    first_token_timeout_s: float | None = _setting(
+        None,
+        _limit,
+        unit="seconds",
+        allowed="> 0",
+        meaning="no first token by then fails the attempt; independent of hedging",
+    )
+
+    def __post_init__(self) -> None:
+        for row in self.table():
+            object.__setattr__(self, row.name, row.read(getattr(self, row.name), row))
+        if (
+            self.timeout_s is not None
+            and self.attempt_timeout_s is not None
+            and self.attempt_timeout_s >= self.timeout_s
+        ):
+            allowed = f"less than timeout_s = {self.timeout_s:g}"
+            raise SettingError("attempt_timeout_s", self.attempt_timeout_s, allowed, fix="shorten it, or leave it out")
+        if self.budget == "off" and self.budget_requests is not None:
+            raise SettingError(
+                "budget_requests", self.budget_requests, "None with budget = 'off'", fix="set a budget too"
+            )
+
+    @classmethod
+    def table(cls) -> tuple[Setting, ...]:
+        """Every setting, in the order of the reference page."""
+        return tuple(Setting(name=row.name, default=row.default, **row.metadata) for row in fields(cls))
+
+    @classmethod
+    def load(cls, path: str | Path, name: str | None = None) -> "Policy":
+        """The table `[policy.NAME]` of a TOML file; without `name` the file must hold exactly one.
+
+        Raises SettingError with file and line for unknown or impossible settings, OSError if the file cannot be read.
+        """
+        text = Path(path).read_text(encoding="utf-8")
+        try:
+            tables: Mapping[str, Any] = tomllib.loads(text).get("policy", {})
+        except tomllib.TOMLDecodeError as error:
+            raise SettingError("policy", str(path), "a TOML file", fix=str(error), where=str(path)) from None
+        if name is None and len(tables) == 1:
+            name = next(iter(tables))
+        if name is None or name not in tables:
+            found = ", ".join(tables) or "none"
+            raise SettingError(
+                "policy", name, f"one of the [policy.NAME] tables in the file ({found})", where=str(path)
+            )
+        return _policy_from(tables[name], lambda key: f"{path}:{_line_of(text, name, key)}")
+
+    @property
+    def hedges(self) -> bool:
+        """Can this policy ever send a second attempt?"""
+        return self.max_backups > 0
+
+    @property
+    def share(self) -> float | None:
+        """The budget as a share; None when it is off."""
+        return None if isinstance(self.budget, str) else self.budget
+
+    @property
+    def requests_share(self) -> float | None:
+        """`budget_requests` as a share; None when it is not set."""
+        return None if self.budget_requests is None else parse_share(self.budget_requests)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where backups go instead of the primary's own endpoint.
+
+    base_url: as the SDK takes it (None: the client's own). api_key: sent instead of the client's (None: the client's own if
+    the origin is the same, none otherwise: a key is never sent to a foreign origin). set: laid over the JSON body, for
+    example {"service_tier": "priority"} or {"model": "…"}. name: how events call it (default: the origin, or "backup").
+    """
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    set: Mapping[str, object] = field(default_factory=dict[str, object])
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.base_url is not None and not re.match(r"https?://[^/]", self.base_url):
+            raise SettingError("base_url", self.base_url, 'an http or https URL such as "https://eu.example/v1"')
+        if self.base_url is None and self.api_key is None and not self.set:
+            raise SettingError(
+                "Target",
+                "nothing",
+                "at least one of base_url, api_key and set",
+                fix="leave `backup` out to hedge at the same place",
+            )
+
+
+def _policy_from(values: Mapping[str, Any], place: Callable[[str], str]) -> Policy:
+    known = {row.name: row for row in Policy.table()}
+    for key, value in values.items():
+        if key not in known:
+            raise SettingError(key, value, f"one of {', '.join(known)}", fix="check the spelling", where=place(key))
+        try:
+            known[key].read(value, known[key])
+        except SettingError as error:
+            raise error.at(place(key)) from None
+    try:
+        return Policy(**values)
+    except SettingError as error:
+        raise error.at(place(error.name)) from None
+
+
+def _line_of(text: str, table: str, key: str) -> int:
+    """The line of `key` in `[policy.TABLE]`, or of the table's head; 1 if neither is written out."""
+    line_of_table, inside = 1, False
+    for number, line in enumerate(text.splitlines(), start=1):
+        if head := re.match(r"\s*\[([^\]]+)\]", line):
+            inside = head[1].replace('"', "").replace(" ", "") == f"policy.{table}"
+            line_of_table = number if inside else line_of_table
+        elif inside and re.match(rf'\s*"?{re.escape(key)}"?\s*=', line):
+            return number
+    return line_of_table

@@ -1,0 +1,156 @@
+"""AsyncTransport: an httpx2 transport that hedges the calls it knows and passes the others through."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import httpx2
+
+from hedgerow.clock import Clock
+from hedgerow.dialects.encoding import decodable_accept_encoding
+from hedgerow.engine import Hedger
+from hedgerow.errors import UnsupportedError
+from hedgerow.policy.gate import Place
+from hedgerow.race.stream import Delivery
+from hedgerow.record.recorder import Store
+from hedgerow.settings import Policy, Target
+from hedgerow.transports.httpx2_private import refuse_http2
+from hedgerow.transports.httpx2_upstream import Httpx2Call, Httpx2Response, Route, TimeOut
+from hedgerow.transports.targets import place_of, request_for
+from hedgerow.values.request import WireRequest
+
+__all__ = ["AsyncTransport", "make_hedger"]
+
+
+def make_hedger(
+    policy: Policy | None,
+    backup: Target | Sequence[Target] | None,
+    *,
+    clock: Clock | None = None,
+    events: Store | None = None,
+    name: str = "primary",
+) -> tuple[Hedger, tuple[Target, ...]]:
+    """A Hedger and its backup targets, as the public functions take them."""
+    targets = () if backup is None else (backup,) if isinstance(backup, Target) else tuple(backup)
+    places = (Place(name=name, own_account=False), *(place_of(t, n) for n, t in enumerate(targets, start=1)))
+    return Hedger(policy or Policy(), places, clock=clock, store=events), targets
+
+
+class AsyncTransport(httpx2.AsyncBaseTransport):
+    """Wraps an httpx2 transport so that calls through it are hedged. Any httpx2.AsyncClient can use it:
+
+        httpx2.AsyncClient(transport=hedgerow.AsyncTransport(httpx2.AsyncHTTPTransport()))
+
+    inner: the transport that sends (closed with this one). policy: default Policy(). backup: where backups go, one Target or
+    several in order of preference; None = the same place. events: a store for events (default: in memory). clock: default
+    real time. Raises UnsupportedError for a transport with HTTP/2 switched on, whose losers could not be stopped. Shared by
+    all tasks of one event loop.
+    """
+
+    def __init__(
+        self,
+        inner: httpx2.AsyncBaseTransport,
+        *,
+        policy: Policy | None = None,
+        backup: Target | Sequence[Target] | None = None,
+        events: Store | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        hedger, targets = make_hedger(policy, backup, clock=clock, events=events)
+        self._init(inner, hedger, targets, lambda _: inner, None)
+
+    @classmethod
+    def sharing(
+        cls,
+        inner: httpx2.AsyncBaseTransport,
+        hedger: Hedger,
+        targets: Sequence[Target],
+        *,
+        choose: "Choose",
+        deadline: TimeOut | None,
+    ) -> "AsyncTransport":
+        """One of several transports of a client under one hedger. choose: the transport for a backup target's URL;
+        deadline: makes the error of a request that ran out of its timeout_s."""
+        transport = cls.__new__(cls)
+        transport._init(inner, hedger, targets, choose, deadline)
+        return transport
+
+    def _init(
+        self,
+        inner: httpx2.AsyncBaseTransport,
+        hedger: Hedger,
+        targets: Sequence[Target],
+        choose: "Choose",
+        deadline: TimeOut | None,
+    ) -> None:
+        if isinstance(inner, AsyncTransport):
+            raise UnsupportedError("this transport is hedged already: hedging it again would multiply the backups")
+        refuse_http2(inner)
+        self.hedger = hedger
+        self._inner, self._targets, self._choose, self._deadline = inner, tuple(targets), choose, deadline
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        body = _body_of(request)
+        wire = WireRequest(method=request.method, path=request.url.path, headers=tuple(request.headers.raw), body=body)
+        call = Httpx2Call(request, self._route(request, body), self._deadline)
+        retry = request.headers.get("x-stainless-retry-count", "0")
+        delivery = await self.hedger.send(
+            wire,
+            call,
+            sdk_retry=int(retry) if retry.isdecimal() else 0,
+            obstacle="body_not_replayable" if body is None else None,
+        )
+        assert isinstance(delivery.response, Httpx2Response)
+        return httpx2.Response(
+            delivery.status,
+            headers=list(delivery.headers),
+            stream=_Body(delivery),
+            extensions=delivery.response.native.extensions,
+        )
+
+    async def aclose(self) -> None:
+        await self.hedger.aclose()
+        await self._inner.aclose()
+
+    def _route(self, request: httpx2.Request, body: bytes | None) -> Route:
+        def route(target: int) -> tuple[httpx2.AsyncBaseTransport, httpx2.Request]:
+            if target == 0:
+                return self._inner, _copy_of(request)
+            sent = request_for(self._targets[target - 1], _copy_of(request), body or b"")
+            return self._choose(sent.url), sent
+
+        return route
+
+
+Choose = Callable[[httpx2.URL], httpx2.AsyncBaseTransport]
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The delivery as httpx2 reads it."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery = delivery
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._delivery
+
+    async def aclose(self) -> None:
+        await self._delivery.aclose()
+
+
+def _body_of(request: httpx2.Request) -> bytes | None:
+    """The body if it can be sent more than once; None for generators and multipart forms, which share one handle."""
+    try:
+        return request.content
+    except httpx2.RequestNotRead:
+        return None
+
+
+def _copy_of(request: httpx2.Request) -> httpx2.Request:
+    """The same request, for one attempt: what one attempt's extensions say is not said of another."""
+    headers = request.headers
+    accepted = headers.get("accept-encoding")
+    if accepted is not None and (readable := decodable_accept_encoding(accepted)) != accepted:
+        headers = headers.copy()
+        headers["accept-encoding"] = readable
+    return httpx2.Request(
+        request.method, request.url, headers=headers, stream=request.stream, extensions=dict(request.extensions)
+    )

@@ -1,0 +1,109 @@
+"""httpx2 behind the upstream interface: one request, and how to send it to each of its targets."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from types import AsyncGeneratorType
+from typing import Any
+
+import httpx2
+
+from hedgerow.race.upstream import ConnectionNotes
+from hedgerow.transports.httpx2_private import is_plain, pool_of
+from hedgerow.values.failure import Failure, FailureKind
+
+__all__ = ["Httpx2Call", "Httpx2Response"]
+
+TRANSIENT = (httpx2.ConnectError, httpx2.ReadError, httpx2.WriteError, httpx2.CloseError, httpx2.RemoteProtocolError)
+Route = Callable[[int], tuple[httpx2.AsyncBaseTransport, httpx2.Request]]
+TimeOut = Callable[[str, httpx2.Request], Exception]
+
+
+class Httpx2Response:
+    """UpstreamResponse over an httpx2 response; `native` is the response as the inner transport returned it."""
+
+    def __init__(self, native: httpx2.Response) -> None:
+        self.native = native
+        assert isinstance(native.stream, httpx2.AsyncByteStream)
+        self._stream = native.stream
+        self._chunks: AsyncIterator[bytes] = native.stream.__aiter__()
+
+    @property
+    def status(self) -> int:
+        return self.native.status_code
+
+    @property
+    def headers(self) -> Sequence[tuple[bytes, bytes]]:
+        return self.native.headers.raw
+
+    async def read(self) -> bytes:
+        async for chunk in self._chunks:
+            if chunk:
+                return chunk
+        return b""
+
+    async def close(self) -> None:
+        try:
+            await self._stream.aclose()
+        finally:
+            chunks: Any = self._chunks
+            if isinstance(chunks, AsyncGeneratorType) and not chunks.ag_running:  # else a read is under way and fails
+                await chunks.aclose()
+
+
+class Httpx2Call:
+    """One request. `route` gives the transport and a fresh request for a target; `deadline` makes the error for a request
+    that ran out of its `timeout_s` (the SDK's own, so that it is not retried)."""
+
+    def __init__(self, request: httpx2.Request, route: Route, deadline: TimeOut | None = None) -> None:
+        self._request, self._route, self._deadline = request, route, deadline
+
+    async def open(self, target: int, notes: ConnectionNotes) -> Httpx2Response:
+        transport, request = self._route(target)
+        if is_plain(transport):
+            request.extensions = {**request.extensions, "trace": _Trace(notes, request.extensions.get("trace"))}
+        else:
+            notes.connected(reused=False)  # it does not say when it has a connection
+        try:
+            return Httpx2Response(await transport.handle_async_request(request))
+        except httpx2.PoolTimeout as error:
+            raise _named(error, transport, request) from error
+
+    def failure_of(self, error: Exception) -> Failure:
+        kind = FailureKind.LOCAL
+        if isinstance(error, TRANSIENT):
+            kind = FailureKind.TRANSIENT
+        elif isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.PoolTimeout):
+            kind = FailureKind.TIMEOUT
+        return Failure(kind=kind, error=type(error).__name__)
+
+    def attempt_time_out(self, message: str) -> Exception:
+        return httpx2.ReadTimeout(message, request=self._request)
+
+    def deadline_error(self, message: str) -> Exception:
+        return self._deadline(message, self._request) if self._deadline else self.attempt_time_out(message)
+
+
+class _Trace:
+    """httpcore2's trace extension: its first event means that the pool has given the call a place."""
+
+    def __init__(self, notes: ConnectionNotes, users: Any) -> None:
+        self._notes, self._users, self._first = notes, users, True
+
+    async def __call__(self, name: str, info: dict[str, Any]) -> None:
+        if self._first:
+            self._first = False
+            self._notes.connected(reused=not name.startswith(("connection.", "socks", "proxy")))
+        if self._users is not None:
+            await self._users(name, info)
+
+
+def _named(
+    error: httpx2.PoolTimeout, transport: httpx2.AsyncBaseTransport, request: httpx2.Request
+) -> httpx2.PoolTimeout:
+    """A pool time-out that says so: it otherwise looks like a slow provider."""
+    waited_s = request.extensions.get("timeout", {}).get("pool")
+    pool = pool_of(transport)
+    if waited_s is None or pool is None:
+        return error
+    busy, most = pool
+    message = f"waited {waited_s:.1f} s for a connection: {busy} of {most} busy; raise limits or lower concurrency"
+    return httpx2.PoolTimeout(message, request=request)

@@ -1,0 +1,77 @@
+"""Rewrites a request for a backup target: its URL, its key, and what the target lays over the body."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import httpx2
+import orjson
+
+from hedgerow.policy.gate import Place
+from hedgerow.settings import Target
+
+__all__ = ["place_of", "request_for"]
+
+CREDENTIAL_HEADERS = (
+    "authorization",
+    "api-key",
+    "x-api-key",
+    "x-goog-api-key",
+    "proxy-authorization",
+    "cookie",
+    "openai-organization",
+    "openai-project",
+)
+ENDPOINTS = ("/chat/completions", "/embeddings")
+
+
+def place_of(target: Target, number: int) -> Place:
+    """How the gate and the events see a target."""
+    origin = None if target.base_url is None else httpx2.URL(target.base_url).netloc.decode("ascii")
+    name = target.name or origin or f"backup-{number}"
+    return Place(name=name, own_account=target.base_url is not None or target.api_key is not None)
+
+
+def request_for(target: Target, request: httpx2.Request, body: bytes) -> httpx2.Request:
+    """The request as it goes to the target. A key is never sent to a foreign origin: without an `api_key` of its own such a
+    target gets none."""
+    url = _url_for(target, request.url)
+    headers = request.headers.copy()
+    if _origin(url) != _origin(request.url):
+        headers["host"] = url.netloc.decode("ascii")
+        for name in CREDENTIAL_HEADERS:
+            if not (target.api_key is not None and name in _key_headers(request.headers)):
+                headers.pop(name, None)
+    if target.api_key is not None:
+        for name in _key_headers(request.headers):
+            headers[name] = f"Bearer {target.api_key}" if name == "authorization" else target.api_key
+    if target.set:
+        body = orjson.dumps(_laid_over(orjson.loads(body), target.set))
+        headers["content-length"] = str(len(body))
+    return httpx2.Request(request.method, url, headers=headers, content=body, extensions=dict(request.extensions))
+
+
+def _url_for(target: Target, url: httpx2.URL) -> httpx2.URL:
+    if target.base_url is None:
+        return url
+    base = httpx2.URL(target.base_url)
+    endpoint = next((end for end in ENDPOINTS if url.path.endswith(end)), url.path)
+    return base.copy_with(path=base.path.rstrip("/") + endpoint, query=url.query or None)
+
+
+def _key_headers(headers: httpx2.Headers) -> list[str]:
+    """Where the client put its key; Azure's clients use `api-key`."""
+    return [name for name in ("api-key", "authorization") if name in headers][:1] or ["authorization"]
+
+
+def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+def _laid_over(body: Any, over: Mapping[str, Any]) -> Any:
+    """`over` wins; objects are merged key by key, everything else is replaced."""
+    if not isinstance(body, dict):
+        return dict(over)
+    merged: dict[str, Any] = dict(cast("dict[str, Any]", body))
+    for name, value in over.items():
+        merged[name] = _laid_over(merged.get(name), cast("dict[str, Any]", value)) if isinstance(value, dict) else value
+    return merged
