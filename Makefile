@@ -1,0 +1,41 @@
+# A fresh machine needs Python ≥ 3.11 with venv; everything else goes into .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+TEST_STAMP := .venv/.installed-test
+CLI_STAMP := .venv/.installed-cli
+
+.PHONY: test demo lint soak bench-quick clean
+
+test: $(TEST_STAMP)
+	$(BIN)/python -m pytest
+
+demo: $(CLI_STAMP)
+	$(BIN)/hedgerow demo
+
+lint: $(TEST_STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+soak: $(TEST_STAMP)
+	$(BIN)/python -m pytest -m soak
+
+bench-quick: $(TEST_STAMP)
+	$(BIN)/python benchmarks/overhead.py --count 200
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+# A stamp is older than what it was made from as soon as that changes; then, and only then, pip runs again.
+$(TEST_STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@
+
+$(CLI_STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli]'
+	touch $@
