@@ -1,6 +1,7 @@
 """The sandbox sees at once that a client has gone, at every moment of an answer, and charges what its bill says."""
 
 import socket
+import ssl
 
 import pytest
 from raw_client import Response, ask, entry, leave_with_reset, poll, request, send
@@ -32,8 +33,6 @@ def test_a_client_that_leaves_is_seen(hedgerow_sandbox, leave, script, stream, t
 
 
 def test_a_client_that_leaves_over_tls_is_seen(hedgerow_sandbox_factory):
-    import ssl
-
     sandbox = hedgerow_sandbox_factory(tls=True)
     context = ssl.create_default_context(cadata=sandbox.certificate())
     host, port = sandbox.url.removeprefix("https://").split(":")

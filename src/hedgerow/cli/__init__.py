@@ -2,6 +2,8 @@
 
 import sys
 
+import hedgerow
+
 __all__ = ["main"]
 
 
@@ -14,7 +16,7 @@ def main() -> None:
         sys.exit(2)
     from hedgerow.cli.sandbox import sandbox
 
-    app = typer.Typer(no_args_is_help=True, add_completion=False, help=sys.modules["hedgerow"].__doc__)
+    app = typer.Typer(no_args_is_help=True, add_completion=False, help=hedgerow.__doc__)
     # With the callback `hedgerow` stays a family of commands even while it has only one.
     app.callback()(lambda: None)
     app.command()(sandbox)

@@ -20,6 +20,7 @@ __all__ = ["Job", "play"]
 
 Closing = Literal["keep", "close", "reset", "hold"]
 BODILESS = (204, 205, 304)
+STEPS_PER_TURN = 256
 REFUSAL = "The sandbox was told to answer with this status"
 
 
@@ -81,8 +82,10 @@ class _Player:
                 await self._write(waiting)
                 if not await self._connection.wait_until(due_s, self._clock, heed_gone=self._heed_gone):
                     return "disconnected", "close"
-            elif len(waiting) > 256:
+            elif len(waiting) >= STEPS_PER_TURN:
                 await self._write(waiting)
+                # Long answers that are due at once must not keep the loop from seeing who leaves.
+                await asyncio.sleep(0)
             if self._connection.gone and self._heed_gone:
                 return "disconnected", "close"
             if step.what in ("end", "error", "cut"):

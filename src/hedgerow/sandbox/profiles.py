@@ -14,6 +14,8 @@ __all__ = ["ModelProfile", "Pareto", "Prices", "Profile", "QuantileProfile", "Qu
 
 # Two copies of a stall that is the request's own differ by this sigma.
 SHARED_SPREAD = 0.15
+# Keeps a careless spread from asking for more text than fits into memory.
+MAX_TOKENS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ class ModelProfile:
         """The attempt that this arrival meets."""
         request, own = arrival.request_luck(), arrival.attempt_luck()
         output = self.output_spread * request.gauss(0, 1) + self.output_spread_attempt * own.gauss(0, 1)
-        tokens = max(1, round(self.output_median_tokens * math.exp(output)))
+        tokens = min(MAX_TOKENS, max(1, round(self.output_median_tokens * math.exp(output))))
         body = self.first_token_spread_request * request.gauss(0, 1)
         body += self.first_token_spread_attempt * own.gauss(0, 1)
         first_token_s = self.first_token_s * math.exp(body) + self._trouble(self.wait, self.wait_shared, request, own)

@@ -4,6 +4,7 @@ So copies of a request share what the provider was going through, which independ
 """
 
 import csv
+import heapq
 import statistics
 import zlib
 from collections import defaultdict
@@ -21,6 +22,7 @@ COLUMNS = ("provider", "model", "t_start", "ttft_s", "total_s", "output_tokens",
 FIRST_TOKEN_WORTH_TOKENS = 50
 # The length of an answer where no row of its provider and model tells one.
 USUAL_TOKENS = 60
+MAX_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,14 @@ class ReplayedCalls:
         starts again.
         """
         text = arrival.part.removeprefix("#")
-        number = int(text) if text.isdecimal() and text.isascii() else zlib.crc32(arrival.part.encode())
+        is_number = text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
+        number = int(text) if is_number else zlib.crc32(arrival.part.encode())
         first = number % len(self._rows)
         group = self._groups[self._rows[first].group]
         rank = arrival.number % len(group)
-        return first if rank == 0 else sorted(group, key=lambda other: self._distance(first, other))[rank]
+        if rank == 0:
+            return first
+        return heapq.nsmallest(rank + 1, group, key=lambda other: self._distance(first, other))[rank]
 
     def draw(self, arrival: Arrival) -> Draw:
         """The attempt that this arrival meets."""

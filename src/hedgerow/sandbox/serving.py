@@ -6,19 +6,22 @@ import sys
 from functools import partial
 from types import FrameType
 
-from hedgerow.errors import HedgerowError
+from hedgerow.errors import HedgerowError, SettingError
 from hedgerow.sandbox.server import Sandbox, SandboxSettings
 
 __all__ = ["serve_until_told"]
 
 
 def serve_until_told(settings: SandboxSettings) -> int:
-    """Serves until SIGINT or SIGTERM; prints `listening on URL` on stderr. The exit code: 0, or 1 if it cannot start."""
+    """Serves until SIGINT or SIGTERM; prints `listening on URL` on stderr.
+
+    The exit code: 0, 2 if a profile or file cannot be used, 1 if it cannot start for another reason.
+    """
     try:
         asyncio.run(_serve(settings))
     except (HedgerowError, OSError) as error:
         print(f"hedgerow sandbox: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, SettingError) else 1
     except KeyboardInterrupt:
         # Where the loop takes no signal handlers (Windows) Ctrl-C ends up here.
         return 0
