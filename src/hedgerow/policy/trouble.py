@@ -5,7 +5,7 @@ three times the delay (policy.md: a second backup hardly moves p99 but cuts p99.
 """
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from math import inf
 
 __all__ = ["NOTHING_LATE", "Outlook", "Progress", "Trigger", "trouble_from"]
@@ -13,7 +13,7 @@ __all__ = ["NOTHING_LATE", "Outlook", "Progress", "Trigger", "trouble_from"]
 BACKUP_PATIENCE = 3.0
 
 
-class Trigger(Enum):
+class Trigger(StrEnum):
     """What makes an attempt late."""
 
     FIRST_TOKEN = "first_token"

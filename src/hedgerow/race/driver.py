@@ -40,7 +40,6 @@ class Race:
         self.delivered_s: float | None = None
         self.over_s: float | None = None
         self._referee = referee
-        self._verdicts = Verdicts(content=self._on_content, answered=self._on_answered, failed=self._on_failed)
         self._primary: Foreground | None = None
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._timer: Timer | None = None
@@ -66,6 +65,7 @@ class Race:
             self.tell(s.Left(self.clock.now()))
             raise
         finally:
+            self._primary = None  # it holds us: without a cycle a finished race is freed at once, not by the collector
             self.reap()
 
     def tell(self, signal: s.Signal) -> None:
@@ -125,7 +125,8 @@ class Race:
     def _launch(self, action: s.Launch) -> None:
         attempt = Attempt(action.attempt, action.target, action.reason, self.clock)
         self.attempts.append(attempt)
-        run = attempt.run(self.call, self.dialect, self.facts, self.state.rules.commit_on, self._verdicts)
+        verdicts = Verdicts(content=self._on_content, answered=self._on_answered, failed=self._on_failed)
+        run = attempt.run(self.call, self.dialect, self.facts, self.state.rules.commit_on, verdicts)
         if action.attempt == 0:
             self._primary = Foreground(run, lambda rest: self._background(0, rest))
         else:
@@ -167,10 +168,10 @@ class Race:
             return Delivery(self, attempt)
         error = attempt.error
         if error is None:
-            said = attempt.failure.error if attempt.failure else "no answer"
-            error = self.call.attempt_time_out(f"attempt {attempt.number}: {said}")
-        for other in self.attempts:
-            if other is not attempt and other.failure is not None:
+            failure = self.state.entrants[self.chosen].failure
+            error = self.call.attempt_time_out(f"attempt {self.chosen}: {failure.error if failure else 'no answer'}")
+        for other in self.state.entrants:
+            if other.number != self.chosen and other.failure is not None:
                 error.add_note(f"hedgerow: attempt {other.number} ({other.reason}) failed too: {other.failure.error}")
         raise error
 

@@ -6,6 +6,7 @@ commits; no live attempt and none allowed means finish now. No clock, no I/O, no
 
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 from hedgerow.policy.trouble import Progress, Trigger, trouble_from
 from hedgerow.race import signals as s
@@ -68,7 +69,7 @@ def _tick(state: RaceState, signal: s.Tick) -> Step:
         return _expire(state, expired, signal)
     if _trouble_at(state, now_s, view) > now_s + SLACK_S:
         return state, [_wake(state, now_s, view)]
-    reason = state.rules.trigger.value
+    reason = str(state.rules.trigger)
     return replace(state, wants=reason), [s.Ask(reason)]
 
 
@@ -113,7 +114,7 @@ def _granted(state: RaceState, signal: s.Granted) -> Step:
     if state.wants is None or state.stage is not Stage.RACING:
         return state, []
     reason, actions = state.wants, list[s.Action]()
-    if state.rules.resend and reason == state.rules.trigger.value:
+    if state.rules.resend and reason == str(state.rules.trigger):
         for late in state.live:
             state = _with_fate(state, late.number, Fate.LOST)
             actions.append(s.Cancel(late.number))
@@ -126,7 +127,7 @@ def _granted(state: RaceState, signal: s.Granted) -> Step:
 def _refused(state: RaceState, signal: s.Refused) -> Step:
     if state.wants is None or state.stage is not Stage.RACING:
         return state, []
-    by_trigger = state.wants == state.rules.trigger.value
+    by_trigger = state.wants == str(state.rules.trigger)
     state = replace(state, wants=None, trigger_spent=state.trigger_spent or by_trigger)
     return (state, [_wake(state, signal.at_s, signal.view)]) if state.live else _last_resort(state)
 
@@ -145,12 +146,10 @@ def _commit(state: RaceState, winner: int, *, complete: bool = False) -> Step:
     losers = [entrant.number for entrant in state.live if entrant.number != winner]
     for number in losers:
         state = _with_fate(state, number, Fate.LOST)
-    state = replace(_with_fate(state, winner, Fate.WON), wants=None, stage=Stage.DELIVERING)
-    actions: list[s.Action] = [s.Commit(winner), *map(s.Cancel, losers)]
-    if not complete:
-        return state, [*actions, _wake(state, state.began_s, s.BLIND)]
-    state, last = _finish(state, "answered")
-    return state, [*actions, *last]
+    stage = Stage.OVER if complete else Stage.DELIVERING
+    state = _with_fate(state, winner, Fate.WON, wants=None, stage=stage)
+    last = [s.Wake(None), s.Finish("answered")] if complete else [_wake(state, state.began_s, s.BLIND)]
+    return state, [s.Commit(winner), *map(s.Cancel, losers), *last]
 
 
 def _fail(state: RaceState, number: int, failure: Failure) -> Step:
@@ -232,7 +231,8 @@ def _runs(state: RaceState, number: int) -> bool:
     return state.stage is Stage.RACING and number < len(state.entrants) and state.entrants[number].fate is Fate.LIVE
 
 
-def _with_fate(state: RaceState, number: int, fate: Fate, failure: Failure | None = None) -> RaceState:
+def _with_fate(state: RaceState, number: int, fate: Fate, failure: Failure | None = None, **changes: Any) -> RaceState:
+    """The state with one entrant's fate settled, and whatever else changes with it."""
     entrants = list(state.entrants)
     entrants[number] = replace(entrants[number], fate=fate, failure=failure)
-    return replace(state, entrants=tuple(entrants))
+    return replace(state, entrants=tuple(entrants), **changes)

@@ -1,7 +1,7 @@
 """What a race knows: its rules, its entrants and how far it has come. Immutable; only machine.py makes new ones."""
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 
 from hedgerow.policy.trouble import Trigger
 from hedgerow.values.failure import Failure
@@ -25,7 +25,7 @@ class Stage(Enum):
     OVER = "over"
 
 
-class Fate(Enum):
+class Fate(StrEnum):
     """What became of an entrant. KEPT: a complete answer that is not valid, delivered only when nothing else is left."""
 
     LIVE = "live"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from hedgerow.dialects.headers import header_value
+from hedgerow.dialects.headers import Headers
 from hedgerow.policy.plan import Plan
 from hedgerow.race.attempt import CHARS_PER_TOKEN, Attempt
 from hedgerow.race.driver import Race
@@ -14,7 +14,7 @@ from hedgerow.values.event import AttemptEvent, Event
 
 __all__ = ["Circumstances", "event_of"]
 
-REQUEST_ID_HEADERS = (b"x-request-id", b"request-id", b"apim-request-id", b"x-generation-id")
+REQUEST_ID_HEADERS = frozenset({b"x-request-id", b"request-id", b"apim-request-id", b"x-generation-id"})
 NOTHING_READ = AnswerFacts()
 
 
@@ -89,9 +89,7 @@ def _attempt_event(attempt: Attempt, entrant: Entrant, race: Race, target: str) 
         outcome=_outcome_of(entrant.fate),
         status=failure.status if failure is not None and failure.status is not None else status,
         error=failure.error if failure is not None else None,
-        upstream_request_id=next(
-            (value for name in REQUEST_ID_HEADERS if (value := header_value(headers, name))), None
-        ),
+        upstream_request_id=_request_id(headers),
         tokens_seen=round((facts.visible_chars + facts.hidden_chars) / CHARS_PER_TOKEN),
         input_tokens=usage.input_tokens if usage else None,
         cached_tokens=usage.cached_tokens if usage else None,
@@ -102,9 +100,14 @@ def _attempt_event(attempt: Attempt, entrant: Entrant, race: Race, target: str) 
     )
 
 
+def _request_id(headers: Headers) -> str | None:
+    """The provider's own id of the call, whatever it calls it."""
+    return next((value.decode("latin-1") for name, value in headers if name.lower() in REQUEST_ID_HEADERS), None)
+
+
 def _outcome_of(fate: Fate) -> str:
     """A kept answer that was not delivered lost; a live one at the end of a race cannot be."""
-    return "lost" if fate in (Fate.KEPT, Fate.LIVE) else fate.value
+    return "lost" if fate in (Fate.KEPT, Fate.LIVE) else str(fate)
 
 
 def _error_of(race: Race, chosen: Attempt | None) -> str | None:

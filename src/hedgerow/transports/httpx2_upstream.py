@@ -22,6 +22,7 @@ class Httpx2Response:
 
     def __init__(self, native: httpx2.Response) -> None:
         self.native = native
+        self.headers: Sequence[tuple[bytes, bytes]] = native.headers.raw
         assert isinstance(native.stream, httpx2.AsyncByteStream)
         self._stream = native.stream
         self._chunks: AsyncIterator[bytes] = native.stream.__aiter__()
@@ -29,10 +30,6 @@ class Httpx2Response:
     @property
     def status(self) -> int:
         return self.native.status_code
-
-    @property
-    def headers(self) -> Sequence[tuple[bytes, bytes]]:
-        return self.native.headers.raw
 
     async def read(self) -> bytes:
         async for chunk in self._chunks:
@@ -59,7 +56,7 @@ class Httpx2Call:
     async def open(self, target: int, notes: ConnectionNotes) -> Httpx2Response:
         transport, request = self._route(target)
         if is_plain(transport):
-            request.extensions = {**request.extensions, "trace": _Trace(notes, request.extensions.get("trace"))}
+            request.extensions["trace"] = _Trace(notes, request.extensions)
         else:
             notes.connected(reused=False)  # it does not say when it has a connection
         try:
@@ -83,17 +80,19 @@ class Httpx2Call:
 
 
 class _Trace:
-    """httpcore2's trace extension: its first event means that the pool has given the call a place."""
+    """httpcore2's trace extension: its first event means that the pool has given the call a place. After that it takes
+    itself out again, since each event costs; a trace of the user's own stays."""
 
-    def __init__(self, notes: ConnectionNotes, users: Any) -> None:
-        self._notes, self._users, self._first = notes, users, True
+    def __init__(self, notes: ConnectionNotes, extensions: dict[str, Any]) -> None:
+        self._notes, self._extensions, self._users = notes, extensions, extensions.get("trace")
 
     async def __call__(self, name: str, info: dict[str, Any]) -> None:
-        if self._first:
-            self._first = False
-            self._notes.connected(reused=not name.startswith(("connection.", "socks", "proxy")))
-        if self._users is not None:
-            await self._users(name, info)
+        self._notes.connected(reused=not name.startswith(("connection.", "socks", "proxy")))
+        if self._users is None:
+            self._extensions.pop("trace", None)
+            return
+        self._extensions["trace"] = self._users
+        await self._users(name, info)
 
 
 def _named(
