@@ -1,0 +1,128 @@
+"""Shows a comparison of arms to a person: a table, the proof in one line, and one sentence on what it comes to."""
+
+from collections.abc import Callable, Mapping
+
+from rich.table import Table
+
+from hedgerow.replay.arms import BASELINE
+from hedgerow.replay.paired import Difference
+from hedgerow.replay.proof import Proof
+from hedgerow.replay.result import ArmResult, Comparison
+from hedgerow.units import format_seconds, format_share
+
+__all__ = ["arms_table", "proof_line", "verdict"]
+
+Row = tuple[str, Callable[[ArmResult], str]]
+UNKNOWN = "–"
+
+
+def arms_table(comparison: Comparison, base_cost_usd: float) -> Table:
+    """One column for each arm. base_cost_usd: what the baseline cost, which extra costs are a share of."""
+    table = Table(title=None, pad_edge=False)
+    table.add_column("provider seconds")
+    for arm in comparison.arms:
+        table.add_column(arm.arm, justify="right")
+    differences = {difference.arm: difference for difference in comparison.paired}
+    for rows in (_times(), _backups(), _money(base_cost_usd), _paired(differences)):
+        for label, cell in rows:
+            table.add_row(label, *(cell(arm) for arm in comparison.arms))
+        table.add_section()
+    return table
+
+
+def proof_line(proof: Proof) -> str:
+    """What the sandbox saw of the promise that losers are stopped."""
+    ratio = UNKNOWN if proof.answers_per_request is None else f"{proof.answers_per_request:.6g}"
+    return (
+        f"Proof, from the sandbox's own counters: {ratio} answers per request, "
+        f"{proof.losers_closed:,} losers closed, {proof.losers_open:,} still open."
+    )
+
+
+def verdict(comparison: Comparison, arm: str, base_cost_usd: float) -> str:
+    """One sentence on what `arm` did for the p99, and an honest one where that is not certain to be a gain."""
+    results: Mapping[str, ArmResult] = {result.arm: result for result in comparison.arms}
+    difference = next((each for each in comparison.paired if each.arm == arm), None)
+    before_s, after_s = results[BASELINE].full_response.p99, results[arm].full_response.p99
+    if difference is None or difference.interval is None or before_s is None or after_s is None:
+        return f"Nothing can be said about {arm}: too few calls were answered."
+    price = f"for {_extra_cost(results[arm], base_cost_usd)} of extra cost"
+    low_s, high_s = difference.interval
+    span = f"95 % interval {_signed(low_s)} to {_signed(high_s)}"
+    if high_s < 0:
+        return (
+            f"{arm} cut the p99 from {format_seconds(before_s)} to {format_seconds(after_s)} "
+            f"({1 - after_s / before_s:.0%} less; {span}) {price}."
+        )
+    if low_s > 0:
+        return f"Hedging hurt here: {arm} raised the p99 by {format_seconds(after_s - before_s)} ({span}) {price}."
+    return (
+        f"Hedging is not shown to help here: {arm} moved the p99 from {format_seconds(before_s)} to "
+        f"{format_seconds(after_s)} {price}, but the {span} includes zero; more requests may tell."
+    )
+
+
+def _times() -> list[Row]:
+    rows: list[Row] = []
+    for share in ("p50", "p90", "p95", "p99"):
+        rows.append((f"full response {share}", lambda arm, share=share: _time(getattr(arm.full_response, share))))
+    for share in ("p50", "p99"):
+        rows.append((f"first token {share}", lambda arm, share=share: _time(getattr(arm.first_token, share))))
+    return rows
+
+
+def _backups() -> list[Row]:
+    def win_rate(arm: ArmResult) -> str:
+        return format_share(arm.backups.won / arm.backups.sent if arm.backups.sent else None)
+
+    return [
+        ("calls answered", lambda arm: f"{arm.n - arm.errors:,}"),
+        ("calls failed", lambda arm: f"{arm.errors:,}"),
+        ("backups per call", lambda arm: f"{arm.backups.sent / arm.n:.3f}"),
+        ("backups that won", win_rate),
+    ]
+
+
+def _money(base_cost_usd: float) -> list[Row]:
+    def per_call(arm: ArmResult) -> str:
+        return UNKNOWN if arm.cost_per_call.mean is None else f"${arm.cost_per_call.mean:.6f}"
+
+    def saved(arm: ArmResult) -> str:
+        ratio = arm.p99_seconds_saved_per_usd
+        return UNKNOWN if ratio is None else f"{ratio:,.0f}"
+
+    return [
+        ("extra cost", lambda arm: UNKNOWN if arm.arm == BASELINE else _extra_cost(arm, base_cost_usd)),
+        ("cost per call (high)", per_call),
+        ("p99 s saved per extra $", saved),
+    ]
+
+
+def _paired(differences: Mapping[str, Difference]) -> list[Row]:
+    def by(arm: ArmResult) -> str:
+        difference = differences.get(arm.arm)
+        return UNKNOWN if difference is None else _signed(difference.p99_difference_s)
+
+    def interval(arm: ArmResult) -> str:
+        difference = differences.get(arm.arm)
+        if difference is None or difference.interval is None:
+            return UNKNOWN
+        low_s, high_s = difference.interval
+        return f"{low_s:+.2f} to {high_s:+.2f}"
+
+    return [(f"p99 against {BASELINE}", by), ("  95 % interval", interval)]
+
+
+def _time(seconds: float | None) -> str:
+    return UNKNOWN if seconds is None else f"{seconds:.2f}"
+
+
+def _signed(seconds: float | None) -> str:
+    return UNKNOWN if seconds is None else f"{seconds:+.2f} s"
+
+
+def _extra_cost(arm: ArmResult, base_cost_usd: float) -> str:
+    if not base_cost_usd:
+        return UNKNOWN
+    low, high = (100 * usd / base_cost_usd for usd in (arm.extra.low_usd, arm.extra.high_usd))
+    return f"{low:.1f}–{high:.1f} %"

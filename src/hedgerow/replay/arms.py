@@ -1,0 +1,27 @@
+"""The arms: ways of sending the same requests that are to be compared."""
+
+from dataclasses import dataclass
+
+from hedgerow.settings import Policy
+
+__all__ = ["BASELINE", "DEMO_ARMS", "Arm"]
+
+BASELINE = "single"
+"""The arm all others are compared with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """A name and the policy its calls run under. Immutable; may be shared."""
+
+    name: str
+    policy: Policy
+
+
+DEMO_ARMS = (
+    Arm(name=BASELINE, policy=Policy(trigger="off", max_backups=0)),
+    Arm(name="twice", policy=Policy(trigger="response", delay=0, max_backups=1, budget="off")),
+    Arm(name="p95", policy=Policy(trigger="response", delay="p95", max_backups=1, budget="off")),
+    Arm(name="hedged", policy=Policy()),
+)
+"""Never a backup; always one; one after the p95 of full responses, with no budget; what hedgerow does if told nothing."""
