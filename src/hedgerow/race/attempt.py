@@ -33,7 +33,10 @@ class Verdicts:
 
 
 class Attempt:
-    """What is known of one attempt. Times are on the race's clock, None = not yet. Belongs to one race."""
+    """What is known of one attempt. Times are on the race's clock, None = not yet. Belongs to one race.
+
+    `parked`: it has won with its response open; from then on the delivery reads it and whoever ends the race closes it.
+    """
 
     def __init__(self, number: int, target: int, reason: str, clock: Clock) -> None:
         self.number, self.target, self.reason = number, target, reason
@@ -50,6 +53,7 @@ class Attempt:
         self.reader: AnswerReader | None = None
         self.error: Exception | None = None
         self.failure: Failure | None = None
+        self.parked = False
         self._clock = clock
         self._decoder: ContentDecoder | None = None
 
@@ -70,23 +74,22 @@ class Attempt:
     ) -> None:
         """Send it and read until it is judged: committed to, complete, or failed. Leaves the response open only when it
         reported content, for the winner's stream to go on with; cancelled, it closes what it opened."""
-        parked = False
         try:
             self.response = await call.open(self.target, self)
             self.headers_s = self._clock.now()
             if self.response.status >= 400:
                 await self._read_error(dialect, verdicts)
             elif commit_on is CommitOn.HEADERS or self.response.status != 200:
-                parked = verdicts.content(self.number)
+                self.parked = verdicts.content(self.number)
             else:
                 self.reader = dialect.reader(facts, self.response.headers)
                 self._decoder = ContentDecoder(header_value(self.response.headers, b"content-encoding"))
-                parked = await self._read_answer(commit_on, verdicts)
+                self.parked = await self._read_answer(commit_on, verdicts)
         except Exception as error:
             self.error = error
             self.fail(call.failure_of(error), verdicts)
         finally:
-            if not parked:
+            if not self.parked:
                 await self.close()
 
     async def next_chunk(self) -> bytes:

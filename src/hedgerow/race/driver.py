@@ -95,10 +95,6 @@ class Race:
         if self.delivered_s is None:
             self.delivered_s = self.clock.now()
 
-    def close_attempt(self, number: int) -> None:
-        """Close one attempt's connection in the background."""
-        self._background(number, self.attempts[number].close())
-
     @property
     def open_attempts(self) -> int:
         """Attempts whose connection is not closed yet."""
@@ -137,10 +133,10 @@ class Race:
         attempt.cancelled_s = self.clock.now()
         if number == 0 and self._primary is not None and self._primary.running:
             self._primary.let_go()
+        elif attempt.parked:
+            self._background(number, attempt.close())
         elif (task := self._tasks.get(number)) is not None:
             task.cancel()
-        elif attempt.closed_s is None:
-            self.close_attempt(number)
 
     def _ask(self, ask: s.Ask) -> None:
         if ask.failed is None and self.trigger_at_s is None:

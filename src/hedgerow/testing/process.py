@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import hedgerow
 from hedgerow.errors import HedgerowError
 
 __all__ = ["QUICK_PROFILE", "SandboxProcess"]
@@ -136,5 +135,5 @@ class SandboxProcess:
 
 def _search_path() -> str:
     """The child finds the same hedgerow as its parent, installed or not."""
-    here = str(Path(hedgerow.__file__).parents[1])
+    here = str(Path(__file__).parents[2])
     return os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
