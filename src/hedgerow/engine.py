@@ -30,6 +30,8 @@ from hedgerow.values.request import Key, WireRequest
 
 __all__ = ["Hedger"]
 
+POLL_S, MOST_POLLS = 0.002, 2_000
+
 log = logging.getLogger("hedgerow")
 
 
@@ -135,9 +137,11 @@ class Hedger:
         self.recorder.close()
 
     async def aclose(self) -> None:
-        """Wait until every loser is closed and recorded, then close()."""
-        while self.losers_open:
-            await asyncio.sleep(0.001)
+        """Wait until every loser is closed and recorded, at most some seconds, then close()."""
+        for _ in range(MOST_POLLS):
+            if not self.losers_open:
+                break
+            await asyncio.sleep(POLL_S)
         self.close()
 
     def _begin(self, race: Race, plan: Plan) -> None:

@@ -46,9 +46,12 @@ def _unsafe(facts: RequestFacts) -> str | None:
 
 
 def _rules(facts: RequestFacts, policy: Policy, may_trigger: bool, may_rerun: bool) -> RaceRules:
-    answer = CommitOn.CONTENT if facts.stream else CommitOn.COMPLETE
+    """The rules of its race. A call whose answer no dialect can read (an upload, a list of models) passes through as it is,
+    without any of our time-outs."""
+    if not facts.answer_known:
+        return RaceRules(commit_on=CommitOn.HEADERS, trigger=Trigger.OFF, may_trigger=False, may_rerun=False)
     return RaceRules(
-        commit_on=answer if facts.answer_known else CommitOn.HEADERS,
+        commit_on=CommitOn.CONTENT if facts.stream else CommitOn.COMPLETE,
         trigger=Trigger(policy.trigger),
         may_trigger=may_trigger,
         may_rerun=may_rerun,

@@ -7,7 +7,7 @@ import httpx2
 from hedgerow.clock import Clock
 from hedgerow.dialects.encoding import decodable_accept_encoding
 from hedgerow.engine import Hedger
-from hedgerow.errors import UnsupportedError
+from hedgerow.errors import SettingError, UnsupportedError
 from hedgerow.policy.gate import Place
 from hedgerow.race.stream import Delivery
 from hedgerow.record.recorder import Store
@@ -29,6 +29,9 @@ def make_hedger(
     name: str = "primary",
 ) -> tuple[Hedger, tuple[Target, ...]]:
     """A Hedger and its backup targets, as the public functions take them."""
+    if events is not None and not callable(getattr(events, "append", None)):
+        allowed = "None (the last 10,000 in memory) or an object with append(event) and close()"
+        raise SettingError("events", events, allowed, fix="hedger_of(client).subscribe(hook) hands every event on")
     targets = () if backup is None else (backup,) if isinstance(backup, Target) else tuple(backup)
     places = (Place(name=name, own_account=False), *(place_of(t, n) for n, t in enumerate(targets, start=1)))
     return Hedger(policy or Policy(), places, clock=clock, store=events), targets
