@@ -11,10 +11,10 @@ import random
 import psutil
 import pytest
 from openai import AsyncOpenAI
+from tests.sdk.racing import ask, eventually, idle, limits, plain, racing, scripted, stream
 
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
-from tests.sdk.racing import ask, eventually, idle, limits, plain, racing, stream
 
 RACES = 5_000
 WORKERS = 40
@@ -46,7 +46,7 @@ async def break_off(client: AsyncOpenAI, number: int, rng: random.Random) -> Non
         model="m",
         messages=[{"role": "user", "content": "hi"}],
         stream=True,
-        extra_headers={"x-sandbox-case": f"left/{number}", "x-sandbox-script": '[{"first_token_s":0.002,"token_s":0.2,"tokens":50}]'},
+        extra_headers=scripted(f"left/{number}", {"first_token_s": 0.002, "token_s": 0.2, "tokens": 50}),
     )
     async for _ in chunks:
         break
