@@ -70,7 +70,7 @@ class Hedger:
         facts = dialect.facts(request)
         key = Key.of(facts, self.places[0].name)
         known = self.statistics.of(key)
-        warm = self.outlook(known).delay_s is not None
+        warm = self._outlook(known).delay_s is not None
         obstacle = "closed" if self._closed else obstacle
         plan = make_plan(facts, self.policy, warm=warm, sdk_retry=sdk_retry, obstacle=obstacle)
         umpire = _Umpire(self, plan, key, known, sdk_retry)
@@ -78,7 +78,7 @@ class Hedger:
         self._begin(race, plan)
         return await race.run()
 
-    def outlook(self, known: KeyStatistics) -> Outlook:
+    def _outlook(self, known: KeyStatistics) -> Outlook:
         """What is late for a key at this moment. A fixed delay needs no samples; a quantile needs 20."""
         if self.policy.trigger == "off":
             return Outlook()
@@ -156,7 +156,7 @@ class Hedger:
         if plan.counted:
             self.gate.admit()
 
-    def ended(self, race: Race) -> None:
+    def _ended(self, race: Race) -> None:
         """The umpire's last word: count it and let go of it."""
         self._open.discard(race)
         backups = len(race.attempts) - 1
@@ -181,7 +181,7 @@ class _Umpire:
         self._bucket: float | None = None
 
     def outlook(self) -> Outlook:
-        return self._hedger.outlook(self._known)
+        return self._hedger._outlook(self._known)
 
     def ask(self, race: Race, ask: Ask) -> Permit:
         gate = self._hedger.gate
@@ -222,7 +222,7 @@ class _Umpire:
 
     def finished(self, race: Race) -> None:
         hedger = self._hedger
-        hedger.ended(race)
+        hedger._ended(race)
         seen = Circumstances(
             at=self._at,
             source=hedger.source,
