@@ -1,6 +1,6 @@
 """Writes the reference pages from the code, so that they cannot drift: `make docs`; a test compares.
 
-    python docs/generate.py [--check]
+python docs/generate.py [--check]
 """
 
 import inspect
@@ -10,7 +10,13 @@ from pathlib import Path
 import hedgerow
 
 HERE = Path(__file__).parent / "reference"
-INTERNAL = {("AsyncTransport", "sharing"), ("SettingError", "at"), ("Hedger", "send")}
+INTERNAL = {
+    ("AsyncTransport", "sharing"),
+    ("SettingError", "at"),
+    ("Hedger", "send"),
+    ("Hedger", "outlook"),
+    ("Hedger", "file_away"),
+}
 GENERATED = "<!-- written by docs/generate.py -->\n"
 
 
@@ -34,7 +40,12 @@ def api_page() -> str:
         lines += [f"## `hedgerow.{name}`", "", inspect.getdoc(item) or "", ""]
         if inspect.isclass(item):
             for member, value in vars(item).items():
-                if not member.startswith("_") and (name, member) not in INTERNAL and callable(getattr(item, member)) and (doc := inspect.getdoc(value)):
+                if (
+                    not member.startswith("_")
+                    and (name, member) not in INTERNAL
+                    and callable(getattr(item, member))
+                    and (doc := inspect.getdoc(value))
+                ):
                     lines += [f"**`.{member}()`** {doc}", ""]
     return "\n".join(lines)
 

@@ -4,8 +4,8 @@ import asyncio
 import logging
 import os
 import socket
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from hedgerow.clock import Clock, SystemClock
@@ -25,6 +25,7 @@ from hedgerow.record.recorder import Hook, Recorder, Store
 from hedgerow.settings import Policy
 from hedgerow.statistics.registry import ENOUGH, KeyStatistics, Registry
 from hedgerow.units import parse_delay, parse_window
+from hedgerow.values.event import Event
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import Key, WireRequest
 
@@ -47,15 +48,16 @@ class Hedger:
     ) -> None:
         self.policy, self.places = policy, places
         self.clock = clock or SystemClock()
-        self.events = MemoryStore() if store is None else store
+        self._store = MemoryStore() if store is None else store
         self.gate = Gate(policy, places)
         self.statistics = Registry(parse_window(policy.window))
-        self.recorder = Recorder(self.events)
+        self.recorder = Recorder(self._store)
         self.counts: Counter[str] = Counter()
         self.plans: Counter[str] = Counter()
         self.source = f"{socket.gethostname()}:{os.getpid()}"
         self._delay = parse_delay(policy.delay)
         self._open: set[Race] = set()
+        self._unwritten: deque[tuple[Race, Circumstances]] = deque()
         self._closed = False
 
     async def send(
@@ -70,7 +72,7 @@ class Hedger:
         facts = dialect.facts(request)
         key = Key.of(facts, self.places[0].name)
         known = self.statistics.of(key)
-        warm = self._outlook(known).delay_s is not None
+        warm = self.outlook(known).delay_s is not None
         obstacle = "closed" if self._closed else obstacle
         plan = make_plan(facts, self.policy, warm=warm, sdk_retry=sdk_retry, obstacle=obstacle)
         umpire = _Umpire(self, plan, key, known, sdk_retry)
@@ -78,7 +80,7 @@ class Hedger:
         self._begin(race, plan)
         return await race.run()
 
-    def _outlook(self, known: KeyStatistics) -> Outlook:
+    def outlook(self, known: KeyStatistics) -> Outlook:
         """What is late for a key at this moment. A fixed delay needs no samples; a quantile needs 20."""
         if self.policy.trigger == "off":
             return Outlook()
@@ -87,6 +89,13 @@ class Hedger:
         ring = known.first_tokens if self.policy.trigger == "first_token" else known.responses
         usual_s = ring.quantile(self._delay.quantile, self.clock.now())
         return Outlook(delay_s=None if usual_s is None or len(ring) < ENOUGH else usual_s + self._delay.offset_s)
+
+    @property
+    def events(self) -> Iterable[Event]:
+        """The store, with everything written that is over. The events of a call are otherwise written one turn of the loop
+        after its answer, since no answer should wait for them."""
+        self._write()
+        return self._store
 
     def subscribe(self, hook: Hook) -> Callable[[], None]:
         """Call `hook` with the Event of every request once it is over and closed; the function returned ends that."""
@@ -134,6 +143,7 @@ class Hedger:
     def close(self) -> None:
         """From now on calls go through unhedged; hooks end and the store is closed. Idempotent."""
         self._closed = True
+        self._write()
         self.recorder.close()
 
     async def aclose(self) -> None:
@@ -156,8 +166,15 @@ class Hedger:
         if plan.counted:
             self.gate.admit()
 
-    def _ended(self, race: Race) -> None:
-        """The umpire's last word: count it and let go of it."""
+    def _write(self) -> None:
+        while self._unwritten:
+            self.recorder.record(event_of(*self._unwritten.popleft()))
+
+    def file_away(self, race: Race, seen: Circumstances) -> None:
+        """The umpire's last word: count it, let go of it, and have it written down soon."""
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self._write)
+        self._unwritten.append((race, seen))
         self._open.discard(race)
         backups = len(race.attempts) - 1
         won = race.outcome == "answered" and bool(race.chosen)
@@ -181,7 +198,7 @@ class _Umpire:
         self._bucket: float | None = None
 
     def outlook(self) -> Outlook:
-        return self._hedger._outlook(self._known)
+        return self._hedger.outlook(self._known)
 
     def ask(self, race: Race, ask: Ask) -> Permit:
         gate = self._hedger.gate
@@ -222,7 +239,6 @@ class _Umpire:
 
     def finished(self, race: Race) -> None:
         hedger = self._hedger
-        hedger._ended(race)
         seen = Circumstances(
             at=self._at,
             source=hedger.source,
@@ -233,7 +249,7 @@ class _Umpire:
             delay_s=self._delay_s,
             bucket=self._bucket,
         )
-        hedger.recorder.record(event_of(race, seen))
+        hedger.file_away(race, seen)
 
     def _age_of(self, race: Race) -> float:
         """Seconds since the primary got its connection: waiting for one says nothing about the provider."""

@@ -85,7 +85,7 @@ class Race:
 
     def reap(self) -> None:
         """Tell the referee when all is over and everything is closed. Once."""
-        if self._told_finished or self.state.stage is not Stage.OVER or self.open_attempts or self._tasks:
+        if self.state.stage is not Stage.OVER or self._told_finished or self._tasks or self.open_attempts:
             return
         self._told_finished = True
         self._referee.finished(self)

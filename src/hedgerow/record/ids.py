@@ -2,7 +2,6 @@
 
 import os
 from datetime import datetime
-from uuid import UUID
 
 __all__ = ["uuid7"]
 
@@ -13,4 +12,5 @@ def uuid7(at: datetime) -> str:
     bits = milliseconds << 80 | int.from_bytes(os.urandom(10), "big")
     bits = bits & ~(0xF << 76) | 0x7 << 76
     bits = bits & ~(0x3 << 62) | 0x2 << 62
-    return str(UUID(int=bits))
+    text = f"{bits:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

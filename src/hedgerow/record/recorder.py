@@ -1,7 +1,7 @@
 """Hands each event to the store and to the hooks. Whatever they do, no call fails because of them."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from hedgerow.values.event import Event
@@ -15,7 +15,9 @@ log = logging.getLogger("hedgerow")
 
 
 class Store(Protocol):
-    """Where events are kept."""
+    """Where events are kept, and read back from, oldest first."""
+
+    def __iter__(self) -> Iterator[Event]: ...
 
     def append(self, event: Event) -> None:
         """Keep one more event; must not block."""
