@@ -38,15 +38,10 @@ def api_page() -> str:
     for name in hedgerow.__all__:
         item = getattr(hedgerow, name)
         lines += [f"## `hedgerow.{name}`", "", inspect.getdoc(item) or "", ""]
-        if inspect.isclass(item):
-            for member, value in vars(item).items():
-                if (
-                    not member.startswith("_")
-                    and (name, member) not in INTERNAL
-                    and callable(getattr(item, member))
-                    and (doc := inspect.getdoc(value))
-                ):
-                    lines += [f"**`.{member}()`** {doc}", ""]
+        for member in vars(item) if inspect.isclass(item) else ():
+            called = callable(getattr(item, member)) and not member.startswith("_")
+            if called and f"{name}.{member}" not in INTERNAL and (doc := inspect.getdoc(getattr(item, member))):
+                lines += [f"**`.{member}()`** {doc}", ""]
     return "\n".join(lines)
 
 
