@@ -1,0 +1,77 @@
+"""httpcore 943 and 1098 (tried with httpcore2 2.16): cancelling over HTTP/2 tells the server nothing. 100 cancels made no
+reset, and then "max outbound streams".
+
+Right: attempts use HTTP/1.1, where closing the connection ends the call; a client with `http2=True` is refused with the reason.
+"""
+
+from collections.abc import Callable
+
+import httpx2
+import pytest
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+from tests.cases.support import MESSAGES, NEVER_S, Hedge, all_closed
+from tests.sdk.racing import QUICK, outcomes, scripted
+
+import hedgerow
+from hedgerow.testing.process import SandboxProcess
+
+
+def switched_on() -> httpx2.AsyncHTTPTransport:
+    """Needs no h2: that is imported when a server agrees to HTTP/2."""
+    return httpx2.AsyncHTTPTransport(http2=True)
+
+
+def own_transport() -> AsyncOpenAI:
+    return AsyncOpenAI(api_key="k", http_client=DefaultAsyncHttpxClient(transport=switched_on()))
+
+
+def plain_httpx2_client() -> AsyncOpenAI:
+    return AsyncOpenAI(api_key="k", http_client=httpx2.AsyncClient(transport=switched_on()))
+
+
+def mounted() -> AsyncOpenAI:
+    mounts = {"https://eu.example": switched_on()}
+    return AsyncOpenAI(api_key="k", http_client=DefaultAsyncHttpxClient(mounts=mounts))
+
+
+def by_the_switch() -> AsyncOpenAI:
+    pytest.importorskip("h2")
+    return AsyncOpenAI(api_key="k", http_client=DefaultAsyncHttpxClient(http2=True))
+
+
+def by_the_switch_through_a_proxy() -> AsyncOpenAI:
+    pytest.importorskip("h2")
+    return AsyncOpenAI(api_key="k", http_client=DefaultAsyncHttpxClient(http2=True, proxy="http://127.0.0.1:9"))
+
+
+@pytest.mark.parametrize(
+    "make", [own_transport, plain_httpx2_client, mounted, by_the_switch, by_the_switch_through_a_proxy]
+)
+async def test_a_client_with_http2_is_refused_with_the_reason(make: Callable[[], AsyncOpenAI]) -> None:
+    client = make()
+    with pytest.raises(hedgerow.UnsupportedError, match=r"http2=True.*would run on.*http2=False"):
+        hedgerow.hedged(client)
+    await client.close()
+
+
+async def test_a_transport_with_http2_is_refused_with_the_reason() -> None:
+    inner = switched_on()
+    with pytest.raises(hedgerow.UnsupportedError, match="http2=True"):
+        hedgerow.AsyncTransport(inner)
+    await inner.aclose()
+
+
+async def test_attempts_speak_http_1_1_and_a_hundred_cancelled_ones_are_seen_by_the_server(
+    hedge: Hedge, hedgerow_sandbox: SandboxProcess
+) -> None:
+    client = hedge(delay=0.0)
+    for number in range(100):
+        answer = await client.chat.completions.with_raw_response.create(
+            model="m",
+            messages=MESSAGES,
+            extra_headers=scripted(f"8/{number}", {"first_token_s": NEVER_S}, QUICK),
+        )
+        assert answer.http_response.http_version == "HTTP/1.1"
+    await all_closed(client, hedgerow_sandbox)
+    for number in range(100):
+        assert outcomes(hedgerow_sandbox, f"8/{number}") == ["disconnected", "completed"]
