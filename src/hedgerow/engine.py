@@ -11,9 +11,10 @@ from datetime import datetime
 from hedgerow.clock import Clock, SystemClock
 from hedgerow.dialects.registry import dialect_for
 from hedgerow.errors import UnsupportedError
-from hedgerow.policy.gate import Gate, Permit, Place
-from hedgerow.policy.plan import Plan, make_plan
+from hedgerow.policy.gate import Permit, Place
+from hedgerow.policy.pilot import Answer, Flight, Pilot
 from hedgerow.policy.trouble import Outlook
+from hedgerow.race.attempt import Attempt
 from hedgerow.race.driver import Race
 from hedgerow.race.signals import Ask
 from hedgerow.race.state import CommitOn, Entrant, Fate
@@ -23,11 +24,9 @@ from hedgerow.record.history import Circumstances, event_of
 from hedgerow.record.memory import MemoryStore
 from hedgerow.record.recorder import Hook, Recorder, Store
 from hedgerow.settings import Policy
-from hedgerow.statistics.registry import ENOUGH, KeyStatistics, Registry
-from hedgerow.units import parse_delay, parse_window
 from hedgerow.values.event import Event
 from hedgerow.values.failure import Failure
-from hedgerow.values.request import Key, WireRequest
+from hedgerow.values.request import WireRequest
 
 __all__ = ["Hedger"]
 
@@ -49,13 +48,11 @@ class Hedger:
         self.policy, self.places = policy, places
         self.clock = clock or SystemClock()
         self._store = MemoryStore() if store is None else store
-        self.gate = Gate(policy, places)
-        self.statistics = Registry(parse_window(policy.window))
+        self.pilot = Pilot(policy, places)
         self.recorder = Recorder(self._store)
         self.counts: Counter[str] = Counter()
         self.plans: Counter[str] = Counter()
         self.source = f"{socket.gethostname()}:{os.getpid()}"
-        self._delay = parse_delay(policy.delay)
         self._open: set[Race] = set()
         self._unwritten: deque[tuple[Race, Circumstances]] = deque()
         self._closed = False
@@ -70,25 +67,12 @@ class Hedger:
         """
         dialect = dialect_for(request)
         facts = dialect.facts(request)
-        key = Key.of(facts, self.places[0].name)
-        known = self.statistics.of(key)
-        warm = self.outlook(known).delay_s is not None
         obstacle = "closed" if self._closed else obstacle
-        plan = make_plan(facts, self.policy, warm=warm, sdk_retry=sdk_retry, obstacle=obstacle)
-        umpire = _Umpire(self, plan, key, known, sdk_retry)
-        race = Race(call, plan.rules, dialect=dialect, facts=facts, clock=self.clock, referee=umpire)
-        self._begin(race, plan)
+        flight = self.pilot.prepare(facts, sdk_retry=sdk_retry, obstacle=obstacle, now_s=self.clock.now())
+        umpire = _Umpire(self, flight, sdk_retry)
+        race = Race(call, flight.plan.rules, dialect=dialect, facts=facts, clock=self.clock, referee=umpire)
+        self._begin(race, flight)
         return await race.run()
-
-    def outlook(self, known: KeyStatistics) -> Outlook:
-        """What is late for a key at this moment. A fixed delay needs no samples; a quantile needs 20."""
-        if self.policy.trigger == "off":
-            return Outlook()
-        if self._delay.quantile is None:
-            return Outlook(delay_s=self._delay.offset_s)
-        ring = known.first_tokens if self.policy.trigger == "first_token" else known.responses
-        usual_s = ring.quantile(self._delay.quantile, self.clock.now())
-        return Outlook(delay_s=None if usual_s is None or len(ring) < ENOUGH else usual_s + self._delay.offset_s)
 
     @property
     def events(self) -> Iterable[Event]:
@@ -103,13 +87,13 @@ class Hedger:
 
     def stats(self) -> dict[str, object]:
         """Counters since the start, live quantiles per key (seconds), and the budget. JSON-ready; a copy."""
-        bucket = self.gate.bucket
+        bucket, steer = self.pilot.gate.bucket, self.pilot.controller
         return {
             "requests": self.counts["requests"],
             "in_flight": len(self._open),
             "outcomes": {name: self.counts[name] for name in ("answered", "failed", "caller_left", "deadline")},
             "plans": dict(self.plans),
-            "refusals": dict(self.gate.refusals),
+            "refusals": dict(self.pilot.gate.refusals),
             "backups": self.counts["backups"],
             "backup_wins": self.counts["backup_wins"],
             "requests_with_backup": self.counts["requests_with_backup"],
@@ -123,6 +107,12 @@ class Hedger:
                 "bucket": bucket.level,
                 "losing_backups": bucket.losing,
             },
+            "steering": {
+                "d_per_b": steer.d_per_b,
+                "inflation": steer.inflation,
+                "win_rate": steer.win_rate,
+                "wanted_share": steer.wanted_share,
+            },
             "keys": [
                 {
                     **{name: getattr(key, name) for name in key.__slots__},
@@ -130,7 +120,7 @@ class Hedger:
                     "first_token": known.first_tokens.summary(),
                     "full_response": known.responses.summary(),
                 }
-                for key, known in self.statistics
+                for key, known in self.pilot.statistics
             ],
         }
 
@@ -154,17 +144,16 @@ class Hedger:
             await asyncio.sleep(POLL_S)
         self.close()
 
-    def _begin(self, race: Race, plan: Plan) -> None:
+    def _begin(self, race: Race, flight: Flight) -> None:
         try:
             asyncio.current_task()
         except RuntimeError:
             message = "hedgerow runs on asyncio; this call comes from another event loop (trio?): use asyncio here"
             raise UnsupportedError(message) from None
         self.counts["requests"] += 1
-        self.plans[plan.verdict] += 1
+        self.plans[flight.plan.verdict] += 1
         self._open.add(race)
-        if plan.counted:
-            self.gate.admit()
+        self.pilot.began(flight)
 
     def _write(self) -> None:
         while self._unwritten:
@@ -188,70 +177,81 @@ class Hedger:
 
 
 class _Umpire:
-    """The referee of one race: asks the gate, feeds the statistics, writes the event."""
+    """The referee of one race: passes on to the pilot what the race tells, and writes the event."""
 
-    def __init__(self, hedger: Hedger, plan: Plan, key: Key, known: KeyStatistics, sdk_retry: int) -> None:
-        self._hedger, self._plan, self._key, self._known, self._sdk_retry = hedger, plan, key, known, sdk_retry
+    def __init__(self, hedger: Hedger, flight: Flight, sdk_retry: int) -> None:
+        self._hedger, self._pilot, self._clock = hedger, hedger.pilot, hedger.clock
+        self._flight, self._sdk_retry = flight, sdk_retry
         self._at: datetime = hedger.clock.utc()
-        self._refusal: str | None = None
-        self._delay_s: float | None = None
-        self._bucket: float | None = None
 
     def outlook(self) -> Outlook:
-        return self._hedger.outlook(self._known)
+        return self._pilot.outlook(self._flight, self._clock.now())
 
     def ask(self, race: Race, ask: Ask) -> Permit:
-        gate = self._hedger.gate
-        if self._delay_s is None:
-            self._delay_s = self.outlook().delay_s
-            self._bucket = None if gate.bucket is None else gate.bucket.level
-        permit = gate.ask(ask, race.state.entrants, self._key, self._hedger.clock.now())
-        self._refusal = self._refusal or permit.refusal
-        return permit
+        return self._pilot.ask(self._flight, ask, race.state.entrants, self._clock.now())
 
     def failed(self, entrant: Entrant, failure: Failure) -> None:
-        if self._hedger.gate.note_failure(entrant, self._key, failure, self._hedger.clock.now()):
+        if self._pilot.failed(self._flight, entrant, failure, self._clock.now()):
             name = self._hedger.places[entrant.target].name
             log.warning("backups to %s fail with %s (%s): check its settings", name, failure.status, failure.error)
 
     def decided(self, race: Race) -> None:
-        if self._plan.counted:
-            self._hedger.gate.decided()
-        if race.chosen is None or race.state.rules.commit_on is CommitOn.HEADERS:
-            return
-        attempt = race.attempts[race.chosen]
-        if attempt.reader is not None and attempt.reader.facts.failure is None and attempt.reader.facts.content:
+        first_s = caller_s = None
+        if _has_content(race):
             # From the primary's start, whoever won: dropping the losers' times would make the quantile drift.
-            self._known.requests += 1
-            self._known.first_tokens.add(self._age_of(race), self._hedger.clock.now())
+            caller_s = self._age_of(race)
+            primary = race.attempts[0]
+            seen_s = primary.first_token_s
+            first_s = caller_s if seen_s is None else seen_s - self._start_of(race)
+        self._pilot.decided(self._flight, race.state, first_s=first_s, caller_s=caller_s, now_s=self._clock.now())
 
     def over(self, race: Race) -> None:
         answered = race.outcome == "answered"
-        if self._plan.counted:
-            self._hedger.gate.settle(race.state, answered=answered, observed=self._refusal == "observe")
-        if (
-            answered
-            and race.chosen is not None
-            and (reader := race.attempts[race.chosen].reader)
-            and reader.facts.valid
-        ):
-            self._known.responses.add(self._age_of(race), self._hedger.clock.now())
+        if answered and _has_content(race) and race.chosen is not None:
+            answer = self._answer(race, race.attempts[race.chosen])
+            self._pilot.answered(self._flight, answer, caller_s=self._age_of(race), now_s=self._clock.now())
+        self._pilot.over(self._flight, race.state, answered=answered)
 
     def finished(self, race: Race) -> None:
-        hedger = self._hedger
         seen = Circumstances(
             at=self._at,
-            source=hedger.source,
-            plan=self._plan,
-            target_names=tuple(place.name for place in hedger.places),
+            source=self._hedger.source,
+            flight=self._flight,
+            target_names=tuple(place.name for place in self._hedger.places),
             sdk_retry=self._sdk_retry,
-            refusal=self._refusal if len(race.attempts) == 1 else None,
-            delay_s=self._delay_s,
-            bucket=self._bucket,
         )
-        hedger.file_away(race, seen)
+        self._hedger.file_away(race, seen)
+
+    def _answer(self, race: Race, winner: Attempt) -> Answer:
+        """What the winner's answer tells of lengths and pace; the latter only where the stream could be watched."""
+        assert winner.reader is not None
+        facts = winner.reader.facts
+        tokens = facts.visible_chars / self._flight.known.chars_per_token
+        losers = sum(
+            e.fate is Fate.LOST or (e.number != winner.number and e.fate is Fate.FAILED) for e in race.state.entrants
+        )
+        if not winner.streamed or winner.first_token_s is None or winner.last_chunk_s is None or tokens < 1:
+            return Answer(output_tokens=tokens, billed_losers=losers)
+        spoke_s = winner.last_chunk_s - winner.first_token_s
+        return Answer(
+            output_tokens=tokens,
+            pace_s=spoke_s / tokens,
+            gap_s=spoke_s / max(1, facts.chunks - 1),
+            billed_losers=losers,
+        )
 
     def _age_of(self, race: Race) -> float:
-        """Seconds since the primary got its connection: waiting for one says nothing about the provider."""
+        return self._clock.now() - self._start_of(race)
+
+    def _start_of(self, race: Race) -> float:
+        """When the primary got its connection: waiting for one says nothing about the provider."""
         connected_s = race.attempts[0].connected_s
-        return self._hedger.clock.now() - (race.state.began_s if connected_s is None else connected_s)
+        return race.state.began_s if connected_s is None else connected_s
+
+
+def _has_content(race: Race) -> bool:
+    """Has the race a winner that said something?"""
+    if race.chosen is None or race.state.rules.commit_on is CommitOn.HEADERS:
+        return False
+    reader = race.attempts[race.chosen].reader
+    return reader is not None and reader.facts.failure is None and reader.facts.content

@@ -35,7 +35,8 @@ def _one_of(value: object, row: Setting) -> object:
 
 
 def _delay(value: object, row: Setting) -> object:
-    parse_delay(value, name=row.name)
+    if value != "auto":
+        parse_delay(value, name=row.name)
     return value
 
 
@@ -88,18 +89,18 @@ class Policy:
         allowed="act | observe",
         meaning="observe: nothing is sent, the events say what would have been",
     )
-    trigger: Literal["first_token", "response", "off"] = _setting(
-        "first_token",
+    trigger: Literal["lag", "first_token", "response", "off"] = _setting(
+        "lag",
         _one_of,
-        allowed="first_token | response | off",
-        meaning="what makes an attempt late: no first content, or no complete answer, by the delay",
+        allowed="lag | first_token | response | off",
+        meaning="what makes an attempt late: behind schedule, no first content, or no complete answer",
     )
     delay: float | str | Delay = _setting(
-        "p95",
+        "auto",
         _delay,
         unit="seconds",
-        allowed='seconds ≥ 0, "200ms", "p95" or "p95+200ms"',
-        meaning="how long an attempt may take before it is late; a quantile is that of the key's recent calls",
+        allowed='"auto", seconds ≥ 0, "200ms", "p95" or "p95+200ms"',
+        meaning="how late is too late: auto is steered by the budget; a quantile is that of the key's recent calls",
     )
     window: int | str | Window = _setting(
         1000,
@@ -161,6 +162,10 @@ class Policy:
         ):
             allowed = f"less than timeout_s = {self.timeout_s:g}"
             raise SettingError("attempt_timeout_s", self.attempt_timeout_s, allowed, fix="shorten it, or leave it out")
+        if self.trigger == "lag" and isinstance(self.delay, str) and self.delay.strip().startswith("p"):
+            raise SettingError(
+                "delay", self.delay, '"auto" or seconds with trigger = "lag"', fix='use trigger = "first_token"'
+            )
         if self.budget == "off" and self.budget_requests is not None:
             raise SettingError(
                 "budget_requests", self.budget_requests, "None with budget = 'off'", fix="set a budget too"

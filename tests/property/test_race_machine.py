@@ -52,7 +52,7 @@ class World:
 
     @property
     def outlook(self) -> Outlook:
-        return Outlook(delay_s=1.0)
+        return Outlook(limit_s=1.0)
 
     @property
     def view(self) -> s.View:

@@ -27,7 +27,7 @@ def test_the_default_policy_is_hedging_inside_five_percent() -> None:
         ("budget_requests", "10 %", 0.1),
         ("timeout_s", "2s", 2.0),
         ("timeout_s", None, None),
-        ("delay", "p95+200ms", "p95+200ms"),
+        ("delay", "200ms", "200ms"),
         ("delay", 0, 0),
         ("window", "7d", "7d"),
         ("max_backups", 0, 0),
@@ -41,7 +41,7 @@ def test_values_are_read_as_users_write_them(name: str, value: object, kept: obj
     ("name", "value", "allowed"),
     [
         ("mode", "watch", "act, observe"),
-        ("trigger", "p95", "first_token, response, off"),
+        ("trigger", "p95", "lag, first_token, response, off"),
         ("delay", -1, "seconds ≥ 0"),
         ("delay", "p0", "p95"),
         ("delay", True, "seconds"),

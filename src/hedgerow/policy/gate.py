@@ -3,10 +3,12 @@
 Decisions only: time comes in as an argument, what it decides is carried out by the race.
 """
 
+from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from hedgerow.budget.bucket import SMALLEST_CAP, Bucket
+from hedgerow.budget.controller import Controller
 from hedgerow.race.signals import Ask
 from hedgerow.race.state import Entrant, Fate, RaceState
 from hedgerow.settings import Policy
@@ -18,6 +20,8 @@ __all__ = ["Gate", "Permit", "Place"]
 HOLD_OFF_S = 30.0  # after a 429, 503 or 529
 LONGEST_HOLD_OFF_S = 120.0  # however long a Retry-After asks for
 GATED_S = 600.0  # a backup target that answered a request-fatal error is asked again after this
+HARD_SHARE, HARD_REQUESTS, HARD_FROM = 0.35, 200, 20  # backups among the last 200 requests; a share of at least 20
+PROBE_WIN_RATE, PROBE_EVERY = 0.15, 5  # when hardly any backup wins, every fifth that is wanted is sent, to see
 OBSERVED_REFUND = 0.5  # an observed wish has no outcome: half of them are taken to win
 
 
@@ -40,11 +44,13 @@ class Permit:
 class Gate:
     """One policy's guard. Owns the bucket and the hold-offs; not for threads: one Hedger owns it."""
 
-    def __init__(self, policy: Policy, places: tuple[Place, ...]) -> None:
-        self._policy, self._places = policy, places
+    def __init__(self, policy: Policy, places: tuple[Place, ...], controller: Controller) -> None:
+        self._policy, self._places, self._controller = policy, places, controller
         self.bucket = None if policy.share is None else Bucket(policy.share, policy.requests_share)
         self.in_flight = 0
         self.refusals: dict[str, int] = {}
+        self._sent_at: deque[int] = deque()  # the number of requests at each backup of late
+        self._probes = 0
         self._held_until_s: dict[tuple[int, str | None], float] = {}
         self._gated_until_s: dict[tuple[int, Key], float] = {}
 
@@ -71,10 +77,12 @@ class Gate:
         """May the next attempt start, and where? A backup goes to the first listed, unused target that is not held off,
         else to the primary's own."""
         permit = self._place_for(ask, entrants, key, now_s)
-        if permit.target is not None and self.bucket is not None:
-            need = 1.0 if len(entrants) == 1 else SMALLEST_CAP / 2
-            if not self.bucket.withdraw(need):
-                permit = Permit(None, "budget")
+        if (
+            permit.target is not None
+            and self.bucket is not None
+            and (refusal := self._limit(self.bucket, len(entrants)))
+        ):
+            permit = Permit(None, refusal)
         if permit.target is not None and self._policy.mode == "observe":
             return Permit(None, "observe")
         if permit.refusal is not None:
@@ -92,6 +100,22 @@ class Gate:
         first_time = (entrant.target, key) not in self._gated_until_s
         self._gated_until_s[(entrant.target, key)] = now_s + GATED_S
         return first_time
+
+    def _limit(self, bucket: Bucket, attempts: int) -> str | None:
+        """The hard limits, then the bucket: why not, or None and the backup is paid for."""
+        while self._sent_at and self._sent_at[0] <= bucket.requests - HARD_REQUESTS:
+            self._sent_at.popleft()
+        if len(self._sent_at) >= HARD_SHARE * min(max(bucket.requests, HARD_FROM), HARD_REQUESTS):
+            return "hard_limit"
+        if self._controller.win_rate < PROBE_WIN_RATE:
+            self._probes += 1
+            if self._probes % PROBE_EVERY != 1:
+                return "losing"
+        first = attempts == 1
+        if not bucket.withdraw(1.0 if first else SMALLEST_CAP / 2, surge=first and self._controller.surging):
+            return "budget"
+        self._sent_at.append(bucket.requests)
+        return None
 
     def _place_for(self, ask: Ask, entrants: tuple[Entrant, ...], key: Key, now_s: float) -> Permit:
         failed = entrants[ask.failed] if ask.failed is not None else None

@@ -1,31 +1,51 @@
 """Who is in trouble, and from when on. Pure: the same functions run live, in simulations and in property tests.
 
-first_token: no content by the delay; response: no complete answer by the delay. A backup is judged by its own clock with
-three times the delay (policy.md: a second backup hardly moves p99 but cuts p99.9, so it waits for real trouble).
+    lag = age − (b + j·τ)        b median first-token time, τ median seconds per token, j tokens seen (policy.md)
+
+An attempt is in trouble when its lag reaches the limit while nothing comes, or when it is so slow that a fresh copy would
+overtake it. An age trigger is the same rule with b = τ = 0. A backup is judged by its own clock with three times the limit.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
-__all__ = ["NOTHING_LATE", "Outlook", "Progress", "Trigger", "trouble_from"]
+__all__ = ["NOTHING_LATE", "Outlook", "Progress", "Trigger", "trouble_from", "will_end_late"]
 
-BACKUP_PATIENCE = 3.0
+BACKUP_PATIENCE = 3.0  # a second backup hardly moves p99 but cuts p99.9: it waits for real trouble
+TOKENS_FOR_PACE = 9
+PROJECTED_LIMITS = 2.0
+WHILE_QUEUED_S = 1e-3
 
 
 class Trigger(StrEnum):
     """What makes an attempt late."""
 
+    LAG = "lag"
     FIRST_TOKEN = "first_token"
     RESPONSE = "response"
     OFF = "off"
 
 
+def _same(seen: float) -> float:
+    return 1.1 * seen
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What is normal at this moment. `delay_s`: how long an attempt may take before it is late; None = nothing is late."""
+    """What is normal at this moment, in seconds. limit_s: how late is too late; None = nothing is late.
 
-    delay_s: float | None = None
+    slow_pace_s: seconds per token above which an attempt counts as slow. idle_s: a pause this long is no ordinary gap.
+    expected_output: N(j), the length to expect of an answer of which j tokens are there.
+    """
+
+    limit_s: float | None = None
+    b_s: float = 0.0
+    tau_s: float = 0.0
+    idle_s: float = 0.15
+    slow_pace_s: float = inf
+    expected_output: Callable[[float], float] = _same
 
 
 NOTHING_LATE = Outlook()
@@ -36,7 +56,8 @@ class Progress:
     """How far one live attempt has come, times on the race's clock.
 
     `connected_s`: when it got its connection (None: it still waits for one, which says nothing about the provider).
-    `first_token_s`: when its first content came; `tokens` visible so far; `last_chunk_s` when the last chunk came.
+    `first_token_s`: when its first content came; `last_chunk_s` its last; `tokens` visible so far; `pace_s` seconds per token
+    lately, from the 9th token on.
     """
 
     attempt: int
@@ -44,18 +65,40 @@ class Progress:
     first_token_s: float | None = None
     last_chunk_s: float | None = None
     tokens: float = 0.0
+    pace_s: float | None = None
 
 
 def trouble_from(trigger: Trigger, progress: Progress, outlook: Outlook, now_s: float) -> float:
     """The first moment, `now_s` or later, at which this attempt is in trouble if nothing more comes; inf = never.
 
-    An attempt that waits for a connection is looked at again a whole delay from now: it cannot be late before.
+    An attempt that waits for a connection is looked at again as if it got one now: it cannot be late before.
     """
-    if outlook.delay_s is None or trigger is Trigger.OFF:
+    if outlook.limit_s is None or trigger is Trigger.OFF:
         return inf
-    if trigger is Trigger.FIRST_TOKEN and progress.first_token_s is not None:
-        return inf
-    patience_s = outlook.delay_s * (1.0 if progress.attempt == 0 else BACKUP_PATIENCE)
+    patience = 1.0 if progress.attempt == 0 else BACKUP_PATIENCE
+    allowed_s = outlook.b_s + outlook.limit_s * patience
     if progress.connected_s is None:
-        return now_s + max(patience_s, 1e-3)
-    return max(now_s, progress.connected_s + patience_s)
+        return now_s + max(allowed_s, WHILE_QUEUED_S)
+    if progress.first_token_s is None or trigger is Trigger.RESPONSE:
+        return max(now_s, progress.connected_s + allowed_s)
+    if trigger is Trigger.FIRST_TOKEN or progress.last_chunk_s is None:
+        return inf
+    if will_end_late(progress, outlook):
+        return now_s
+    late_at_s = progress.connected_s + allowed_s + progress.tokens * outlook.tau_s
+    return max(now_s, late_at_s, progress.last_chunk_s + outlook.idle_s)
+
+
+def will_end_late(progress: Progress, outlook: Outlook) -> bool:
+    """At its pace, would the answer end much too late, and later than a copy started now? As of its last chunk."""
+    pace_s, seen = progress.pace_s, progress.tokens
+    if pace_s is None or pace_s <= outlook.slow_pace_s or outlook.limit_s is None:
+        return False
+    if progress.connected_s is None or progress.last_chunk_s is None:
+        return False
+    expected = outlook.expected_output(seen)
+    left = expected - seen
+    limit_s = outlook.limit_s * (1.0 if progress.attempt == 0 else BACKUP_PATIENCE)
+    lag_s = progress.last_chunk_s - progress.connected_s - outlook.b_s - seen * outlook.tau_s
+    ends_late = lag_s + left * (pace_s - outlook.tau_s) >= PROJECTED_LIMITS * limit_s
+    return ends_late and left * pace_s > outlook.b_s + expected * outlook.tau_s

@@ -54,6 +54,7 @@ class Attempt:
         self.error: Exception | None = None
         self.failure: Failure | None = None
         self.parked = False
+        self._streamed = False
         self._clock = clock
         self._decoder: ContentDecoder | None = None
 
@@ -83,6 +84,7 @@ class Attempt:
                 self.parked = verdicts.content(self.number)
             else:
                 self.reader = dialect.reader(facts, self.response.headers)
+                self._streamed = facts.stream
                 self._decoder = ContentDecoder(header_value(self.response.headers, b"content-encoding"))
                 self.parked = await self._read_answer(commit_on, verdicts)
         except Exception as error:
@@ -105,6 +107,11 @@ class Attempt:
             if self.first_token_s is None and self.reader.facts.content:
                 self.first_token_s = self.last_chunk_s
         return chunk
+
+    @property
+    def streamed(self) -> bool:
+        """Does its answer come as a stream that can be watched?"""
+        return self._streamed
 
     @property
     def sees(self) -> bool:

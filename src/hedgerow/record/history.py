@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hedgerow.dialects.headers import Headers
-from hedgerow.policy.plan import Plan
+from hedgerow.policy.pilot import Flight
 from hedgerow.race.attempt import CHARS_PER_TOKEN, Attempt
 from hedgerow.race.driver import Race
 from hedgerow.race.state import Entrant, Fate
@@ -20,31 +20,28 @@ NOTHING_READ = AnswerFacts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What an event tells beyond the race: when it began (UTC), under which plan, and what the rule used.
-
-    `refusal`: why a wanted backup was not sent, if so. `delay_s` and `bucket`: of the moment a backup was wanted.
-    """
+    """What an event tells beyond the race: when it began (UTC), where from, and what the pilot thought."""
 
     at: datetime
     source: str
-    plan: Plan
+    flight: Flight
     target_names: tuple[str, ...]
     sdk_retry: int = 0
-    refusal: str | None = None
-    delay_s: float | None = None
-    bucket: float | None = None
 
 
 def event_of(race: Race, seen: Circumstances) -> Event:
     """The record of a race that is over and closed."""
     facts, began_s, outcome = race.facts, race.state.began_s, race.outcome or "failed"
     chosen = race.attempts[race.chosen] if race.chosen is not None else None
+    flight, wish = seen.flight, seen.flight.wish
+    verdict = flight.plan.verdict
+    refused = flight.refusal if len(race.attempts) == 1 else None
     committed = chosen is not None and race.state.entrants[chosen.number].failure is None
     return Event(
         id=uuid7(seen.at),
         at=seen.at,
         source=seen.source,
-        mode="observe" if seen.plan.verdict == "observe" else "act",
+        mode="observe" if verdict == "observe" else "act",
         dialect=facts.dialect,
         model=facts.model,
         stream=facts.stream,
@@ -54,9 +51,13 @@ def event_of(race: Race, seen: Circumstances) -> Event:
         input_tokens_estimate=facts.input_tokens_estimate,
         max_output_tokens=facts.max_output_tokens,
         sdk_retry=seen.sdk_retry,
-        plan=seen.refusal or seen.plan.verdict,
-        d_s=seen.delay_s,
-        bucket=seen.bucket,
+        plan=refused or verdict,
+        d_s=wish.limit_s if wish else None,
+        b_s=wish.b_s if wish else None,
+        tau_s=wish.tau_s if wish else None,
+        inflation=wish.inflation if wish else None,
+        win_rate=wish.win_rate if wish else None,
+        bucket=wish.bucket if wish else None,
         trigger_at_s=_since(began_s, race.trigger_at_s),
         outcome=outcome,
         error=_error_of(race, chosen) if outcome != "answered" else None,

@@ -1,6 +1,6 @@
 """The last values of something, kept sorted, so that any quantile is at hand."""
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 
 from hedgerow.units import Window
@@ -12,7 +12,7 @@ class Ring:
     """The values of a Window, oldest out first. Adding and reading take microseconds at 1,000 values. Not for threads."""
 
     def __init__(self, window: Window) -> None:
-        self._window = window
+        self._most, self._seconds = window.requests, window.seconds
         self._in_order: deque[tuple[float, float]] = deque()
         self._sorted: list[float] = []
 
@@ -21,15 +21,16 @@ class Ring:
 
     def add(self, value: float, at_s: float) -> None:
         """One more value, measured at `at_s`."""
+        if len(self._in_order) >= self._most:
+            self._forget_oldest()
         self._in_order.append((at_s, value))
         insort(self._sorted, value)
-        while len(self._in_order) > self._window.requests:
-            self._forget_oldest()
-        self._forget_before(at_s)
+        if self._seconds is not None:
+            self._forget_before(at_s)
 
     def quantile(self, share: float, now_s: float | None = None) -> float | None:
         """The value at `share` (0..1), linearly interpolated (numpy's default); None when empty."""
-        if now_s is not None:
+        if now_s is not None and self._seconds is not None:
             self._forget_before(now_s)
         if not self._sorted:
             return None
@@ -37,6 +38,11 @@ class Ring:
         low = int(place)
         high = min(low + 1, len(self._sorted) - 1)
         return self._sorted[low] + (place - low) * (self._sorted[high] - self._sorted[low])
+
+    def median_above(self, value: float) -> float:
+        """The median of the values above `value` (of two, the upper); `value` itself if there are none."""
+        first = bisect_right(self._sorted, value)
+        return self._sorted[(first + len(self._sorted)) // 2] if first < len(self._sorted) else value
 
     def summary(self) -> dict[str, float | int] | None:
         """{"p50", "p90", "p95", "p99", "p999", "n"}; None when empty."""
@@ -46,9 +52,8 @@ class Ring:
         return {**{name: self.quantile(share) or 0.0 for name, share in shares.items()}, "n": len(self)}
 
     def _forget_before(self, now_s: float) -> None:
-        if self._window.seconds is not None:
-            while self._in_order and self._in_order[0][0] < now_s - self._window.seconds:
-                self._forget_oldest()
+        while self._in_order and self._seconds is not None and self._in_order[0][0] < now_s - self._seconds:
+            self._forget_oldest()
 
     def _forget_oldest(self) -> None:
         _, value = self._in_order.popleft()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hedgerow.budget.controller import Controller
 from hedgerow.policy.gate import Gate, Permit, Place
 from hedgerow.race.signals import Ask
 from hedgerow.race.state import Entrant, Fate
@@ -23,7 +24,7 @@ def failed(number: int, target: int, kind: FailureKind, retry_after_s: float | N
 
 
 def gate_for(*places: Place, **settings: object) -> Gate:
-    gate = Gate(Policy(**settings), (HOME, *places))  # type: ignore[arg-type]
+    gate = Gate(Policy(**settings), (HOME, *places), Controller(0.05))  # type: ignore[arg-type]
     gate.admit()
     return gate
 

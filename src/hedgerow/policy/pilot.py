@@ -1,0 +1,204 @@
+"""The rule of policy.md in one place, for one policy: what is normal, who may be backed up, and what is learnt from it.
+
+Live calls and the simulator fly the same Pilot; time, prices and chance come in as arguments. The order of each step is that
+of policy.md, "Readings" 2.
+"""
+
+from dataclasses import dataclass
+
+from hedgerow.budget.controller import Controller
+from hedgerow.policy.gate import Gate, Permit, Place
+from hedgerow.policy.plan import Plan, make_plan
+from hedgerow.policy.trouble import NOTHING_LATE, Outlook
+from hedgerow.race.signals import Ask
+from hedgerow.race.state import Entrant, Fate, RaceState
+from hedgerow.settings import Policy
+from hedgerow.statistics.key import ENOUGH, KeyStatistics
+from hedgerow.statistics.registry import Registry
+from hedgerow.statistics.ring import Ring
+from hedgerow.units import parse_delay, parse_window
+from hedgerow.values.failure import Failure
+from hedgerow.values.request import Key, RequestFacts
+
+__all__ = ["Answer", "Flight", "Pilot"]
+
+MIN_IDLE_S, IDLE_GAPS = 0.15, 5.0
+SLOW_PACE = 1.5
+
+
+@dataclass(slots=True, kw_only=True)
+class Flight:
+    """One request under way. price_in, price_out: USD per token, or any unit, the same for all requests of the policy.
+
+    `wish` holds what the rule used when a backup was first wanted, for the record.
+    """
+
+    facts: RequestFacts
+    key: Key
+    known: KeyStatistics
+    plan: Plan
+    price_in: float = 1.0
+    price_out: float = 4.0
+    warm: bool = False
+    charged: float = 0.0
+    refusal: str | None = None
+    wish: "Wish | None" = None
+
+    def cost(self, output_tokens: float) -> float:
+        """What one attempt costs that answers with so many tokens."""
+        return self.price_in * self.facts.input_tokens_estimate + self.price_out * output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the rule used when a backup was first wanted."""
+
+    limit_s: float | None
+    b_s: float
+    tau_s: float
+    inflation: float
+    win_rate: float
+    bucket: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A complete answer. pace_s: seconds per token from the first token on; gap_s: mean time between chunks; None where
+    nothing was seen of it. billed_losers: losers that cost something."""
+
+    output_tokens: float
+    pace_s: float | None = None
+    gap_s: float | None = None
+    billed_losers: int = 0
+
+
+class Pilot:
+    """One policy's rule, with its statistics, controller and gate. Not for threads: one Hedger or one simulation owns it."""
+
+    def __init__(self, policy: Policy, places: tuple[Place, ...]) -> None:
+        self.policy, self.places = policy, places
+        self.statistics = Registry(parse_window(policy.window))
+        self.controller = Controller(0.05 if policy.share is None else policy.share)
+        self.gate = Gate(policy, places, self.controller)
+        self._delay = None if policy.delay == "auto" else parse_delay(policy.delay)
+        self._steered = self._delay is None and policy.share is not None and policy.trigger != "off"
+
+    def prepare(
+        self, facts: RequestFacts, *, sdk_retry: int = 0, obstacle: str | None = None, now_s: float = 0.0
+    ) -> Flight:
+        """Plan a request; nothing is counted yet."""
+        key = Key.of(facts, self.places[0].name)
+        known = self.statistics.of(key)
+        if self._delay is None and self.controller.d_per_b is None and len(ring := self._ring(known)) >= ENOUGH:
+            self.controller.start(self._b_of(known), ring.quantile(0.9) or 0.0)
+        warm = self._limit_s(known, now_s) is not None
+        plan = make_plan(facts, self.policy, warm=warm, sdk_retry=sdk_retry, obstacle=obstacle)
+        return Flight(facts=facts, key=key, known=known, plan=plan, warm=warm)
+
+    def began(self, flight: Flight) -> None:
+        """The primary is sent: n, in flight, bucket, then D."""
+        if not flight.plan.counted:
+            return
+        self.gate.admit()
+        if self._steered and flight.warm:
+            self.controller.on_request(self._b_of(flight.known))
+
+    def outlook(self, flight: Flight, now_s: float) -> Outlook:
+        """What is normal for this request now."""
+        known = flight.known
+        limit_s = self._limit_s(known, now_s) if flight.warm else None
+        if limit_s is None:
+            return NOTHING_LATE
+        if self._delay is not None and self.policy.trigger != "lag":
+            return Outlook(limit_s=limit_s)
+        if self.policy.trigger == "response":
+            return Outlook(limit_s=limit_s, b_s=self._b_of(known))
+        tau_s = known.tau_s
+        return Outlook(
+            limit_s=limit_s,
+            b_s=known.b_for(flight.facts.input_tokens_estimate),
+            tau_s=tau_s,
+            idle_s=max(MIN_IDLE_S, IDLE_GAPS * (known.gaps.quantile(0.5) or 0.0)),
+            slow_pace_s=max(SLOW_PACE * tau_s, known.paces.quantile(0.9) or 0.0),
+            expected_output=known.expected_output,
+        )
+
+    def ask(self, flight: Flight, ask: Ask, entrants: tuple[Entrant, ...], now_s: float) -> Permit:
+        """May the next attempt start, and where? Granted, it is paid for."""
+        if flight.wish is None:
+            outlook, bucket = self.outlook(flight, now_s), self.gate.bucket
+            level = None if bucket is None else bucket.level
+            steer = self.controller
+            flight.wish = Wish(outlook.limit_s, outlook.b_s, outlook.tau_s, steer.inflation, steer.win_rate, level)
+        permit = self.gate.ask(ask, entrants, flight.key, now_s)
+        if permit.target is None and len(entrants) == 1:
+            flight.refusal = flight.refusal or permit.refusal
+        if self._steered and flight.warm and (permit.target is not None or permit.refusal == "observe"):
+            known = flight.known
+            cost = flight.cost(known.mean_output) / known.mean_cost if known.mean_cost > 0 else 1.0
+            flight.charged += self.controller.on_backup(cost, self._b_of(known))
+        return permit
+
+    def failed(self, flight: Flight, entrant: Entrant, failure: Failure, now_s: float) -> bool:
+        """An attempt failed. True: its target was shut out for the first time, which somebody should be told."""
+        return self.gate.note_failure(entrant, flight.key, failure, now_s)
+
+    def decided(
+        self, flight: Flight, state: RaceState, *, first_s: float | None, caller_s: float | None, now_s: float
+    ) -> None:
+        """The race is decided. first_s: the primary's first-token time, or its age if it was cancelled before (a failed one's
+        age too); caller_s: the caller's, from the primary's start whoever won; both None if nothing can be learnt."""
+        if flight.plan.counted:
+            self.gate.decided()
+        if first_s is None:
+            return
+        known = flight.known
+        known.learn_first(first_s, flight.facts.input_tokens_estimate, now_s)
+        if caller_s is not None:
+            known.first_tokens.add(caller_s, now_s)
+        if self._steered and flight.plan.counted and self.policy.mode == "act":
+            backups = len(state.entrants) - 1
+            won = any(entrant.number and entrant.fate is Fate.WON for entrant in state.entrants)
+            refused = flight.refusal is not None
+            self.controller.on_decided(backups=backups, won=won, wanted=flight.wish is not None, refused=refused)
+
+    def answered(self, flight: Flight, answer: Answer, *, caller_s: float, now_s: float) -> None:
+        """The winner's answer is complete: pace, length, mean cost, and what its losers really cost. caller_s: its whole time
+        as the caller saw it."""
+        known, cost = flight.known, flight.cost(answer.output_tokens)
+        pace_s, gap_s = answer.pace_s, answer.gap_s
+        known.learn_answer(output_tokens=answer.output_tokens, pace_s=pace_s, gap_s=gap_s, cost=cost, at_s=now_s)
+        known.responses.add(caller_s, now_s)
+        self.controller.on_answer()
+        if self._steered and flight.charged and self.policy.mode == "act":
+            real = answer.billed_losers * cost / known.mean_cost if known.mean_cost > 0 else float(answer.billed_losers)
+            self.controller.settle(real, flight.charged, self._b_of(known))
+
+    def over(self, flight: Flight, state: RaceState, *, answered: bool) -> None:
+        """Nothing more will come of it: a winning backup's token comes back, if its answer arrived whole."""
+        if flight.plan.counted:
+            self.gate.settle(state, answered=answered, observed=flight.refusal == "observe")
+
+    def _limit_s(self, known: KeyStatistics, now_s: float) -> float | None:
+        """How late is too late for a key; None while it is cold. A fixed delay needs no samples."""
+        if self.policy.trigger == "off":
+            return None
+        ring = self._ring(known)
+        if self._delay is None:
+            if len(ring) < ENOUGH or self.controller.d_per_b is None:
+                return None
+            return self.controller.inflation * self.controller.delay_s(self._b_of(known))
+        if self._delay.quantile is None:
+            return self._delay.offset_s if self.policy.trigger != "lag" or known.warm else None
+        usual_s = ring.quantile(self._delay.quantile, now_s)
+        return None if usual_s is None or len(ring) < ENOUGH else usual_s + self._delay.offset_s
+
+    def _ring(self, known: KeyStatistics) -> Ring:
+        """The times that the trigger goes by."""
+        if self.policy.trigger == "response":
+            return known.responses
+        return known.firsts if self._delay is None or self.policy.trigger == "lag" else known.first_tokens
+
+    def _b_of(self, known: KeyStatistics) -> float:
+        """b without slope, by which D is scaled."""
+        return (known.responses.quantile(0.5) or 0.0) if self.policy.trigger == "response" else known.b_s
