@@ -3,13 +3,15 @@
 Events are handled in order of time; at equal times ends come before checks. Statistics know only what had ended by then.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from math import inf
 
 from hedgerow.analysis.attempts import Row, Sent
 from hedgerow.policy.gate import Place
 from hedgerow.policy.pilot import Answer, Flight, Pilot
-from hedgerow.policy.trouble import TOKENS_FOR_PACE, Outlook, Progress, Trigger, will_end_late
+from hedgerow.policy.trouble import TOKENS_FOR_PACE, Outlook, Progress, Trigger, trouble_from
 from hedgerow.race import signals as s
 from hedgerow.race.machine import advance, start
 from hedgerow.race.state import CommitOn, RaceState, Stage
@@ -59,6 +61,7 @@ def simulate(sents: list[Sent], policy: Policy, *, stream: bool = False) -> list
 class _Run:
     def __init__(self, sents: list[Sent], policy: Policy, stream: bool) -> None:
         self.pilot, self.stream = Pilot(policy, (HOME,)), stream
+        self.by_age = policy.trigger in ("first_token", "response")  # only then does anyone ask for the callers' times
         self.races = [_Race(sent) for sent in sents]
         self.events: list[tuple[float, int, int, int]] = []
         self.commit_on = CommitOn.CONTENT if stream else CommitOn.COMPLETE
@@ -87,16 +90,16 @@ class _Run:
         facts = RequestFacts(
             dialect="attempts",
             model=sent.model,
-            stream=True,
+            stream=self.stream,
             input_tokens_estimate=sent.input_tokens,
             answer_known=True,
         )
         race.flight = flight = pilot.prepare(facts, now_s=now_s)
         flight.price_in, flight.price_out = sent.price_in, sent.price_out
-        rules = flight.plan.rules
-        race.state = start(rules if self.stream else _buffered(rules), now_s)
+        race.state = start(flight.plan.rules, now_s)
         pilot.began(flight)
-        self.tell(number, race, s.Begin(now_s, pilot.outlook(flight, now_s)), now_s)
+        race.outlook = pilot.outlook(flight, now_s)
+        self.tell(number, race, s.Begin(now_s, race.outlook), now_s)
 
     def tell(self, number: int, race: "_Race", signal: s.Signal, now_s: float) -> None:
         race.state, actions = advance(race.state, signal)
@@ -105,7 +108,7 @@ class _Run:
                 case s.Launch():
                     self.launch(number, race, action.attempt, now_s)
                 case s.Wake():
-                    self.wake(number, race, action.at_s, now_s)
+                    self.wake(number, race, action.at_s)
                 case s.Ask():
                     race.outcome.wanted |= action.failed is None
                     self.ask(number, race, action, now_s)
@@ -124,15 +127,14 @@ class _Run:
         takes_s = row.ttft_s if self.stream else row.ends_s
         heappush(self.events, (now_s + takes_s, ENDS, number, attempt))
 
-    def wake(self, number: int, race: "_Race", at_s: float | None, now_s: float) -> None:
-        """Set the timer: to the moment the machine asks for, or to the token that will show a stream to be too slow."""
+    def wake(self, number: int, race: "_Race", at_s: float | None) -> None:
+        """Set the timer. Live, it is set to when the attempt will be in trouble if nothing more comes, again and again; here
+        what will come is known, so the timer is set to when it will be in trouble."""
         race.check += 1
         if at_s is None or race.state.stage is not Stage.RACING:
             return
-        if race.state.rules.trigger is Trigger.LAG and not self.stream:
-            at_s = min(at_s, self.slow_from(race, now_s))
-        ends_s = max(race.outcome.launched_s[e.number] + race.sent.rows[e.number].ends_s for e in race.state.live)
-        if at_s < ends_s:
+        at_s = race.trouble_at(at_s)
+        if at_s < max(race.outcome.launched_s[e.number] + race.sent.rows[e.number].ends_s for e in race.state.live):
             heappush(self.events, (at_s, CHECK, number, race.check))
 
     def ask(self, number: int, race: "_Race", ask: s.Ask, now_s: float) -> None:
@@ -157,7 +159,8 @@ class _Run:
         outcome.winner, outcome.decided_s = winner, now_s
         age_s = now_s - race.sent.start_s
         first_s = min(primary.ttft_s, age_s) if primary.status == 200 else age_s
-        self.pilot.decided(race.flight, race.state, first_s=first_s, caller_s=outcome.first_token_s, now_s=now_s)
+        caller_s = outcome.first_token_s if self.by_age else None
+        self.pilot.decided(race.flight, race.state, first_s=first_s, caller_s=caller_s, now_s=now_s)
         heappush(self.events, (outcome.launched_s[winner] + race.sent.rows[winner].ends_s, ANSWER_ENDS, number, winner))
 
     def complete(self, race: "_Race", now_s: float) -> None:
@@ -166,27 +169,22 @@ class _Run:
         row = race.sent.rows[winner]
         losers = sum(k != winner and race.sent.rows[k].status == 200 for k in range(len(outcome.launched_s)))
         pace_s = (row.ends_s - row.ttft_s) / row.output_tokens
-        answer = Answer(output_tokens=row.output_tokens, pace_s=pace_s, gap_s=pace_s, billed_losers=losers)
-        self.pilot.answered(race.flight, answer, caller_s=now_s - race.sent.start_s, now_s=now_s)
+        answer = Answer(output_tokens=row.output_tokens, pace_s=pace_s, billed_losers=losers)
+        caller_s = now_s - race.sent.start_s if self.by_age else None
+        self.pilot.answered(race.flight, answer, caller_s=caller_s, now_s=now_s)
         self.pilot.over(race.flight, race.state, answered=True)
 
     def view(self, race: "_Race", now_s: float) -> s.View:
-        progress = tuple(race.progress(e.number, now_s) for e in race.state.live)
-        return s.View(progress, self.pilot.outlook(race.flight, now_s))
-
-    def slow_from(self, race: "_Race", now_s: float) -> float:
-        """The arrival of the first token, from now on, by which every live attempt shows itself too slow: live, the reader of
-        a stream looks at each token; here the tokens are known."""
-        outlook = self.pilot.outlook(race.flight, now_s)
-        slow = [e.number for e in race.state.live if race.sent.rows[e.number].token_s > outlook.slow_pace_s]
-        return min((race.slow_token_s(number, outlook, now_s) for number in slow), default=float("inf"))
+        race.outlook = self.pilot.outlook(race.flight, now_s)
+        return s.View(tuple(race.progress(e.number, now_s) for e in race.state.live), race.outlook)
 
 
 class _Race:
-    __slots__ = ("check", "flight", "outcome", "sent", "state")
+    __slots__ = ("check", "flight", "outcome", "outlook", "sent", "state")
 
     flight: Flight
     state: RaceState
+    outlook: Outlook
 
     def __init__(self, sent: Sent) -> None:
         self.sent, self.outcome, self.check = sent, Outcome(sent), 0
@@ -200,21 +198,39 @@ class _Race:
         pace_s = row.token_s if tokens >= TOKENS_FOR_PACE else None
         return Progress(attempt, began_s, began_s + row.ttft_s, began_s + row.arrival_s(tokens), tokens, pace_s)
 
-    def slow_token_s(self, attempt: int, outlook: Outlook, now_s: float) -> float:
-        """When the first token after now arrives that makes will_end_late true; inf = none does."""
-        row, began_s = self.sent.rows[attempt], self.outcome.launched_s[attempt]
-        first = max(TOKENS_FOR_PACE, row.tokens_by(now_s - began_s) + 1)
-        for token in range(first, row.output_tokens + 1):
-            at_s = began_s + row.arrival_s(token)
-            if will_end_late(Progress(attempt, began_s, began_s, at_s, token, row.token_s), outlook):
+    def trouble_at(self, from_s: float) -> float:
+        """The first moment, `from_s` or later, at which every live attempt is in trouble; inf = never."""
+        at_s = from_s
+        while True:
+            latest_s = max(self._trouble_of(entrant.number, at_s) for entrant in self.state.live)
+            if latest_s <= at_s or latest_s == inf:
+                return latest_s
+            at_s = latest_s
+
+    def _trouble_of(self, attempt: int, from_s: float) -> float:
+        """The same for one attempt, given all that it will send."""
+        row, began_s, trigger = self.sent.rows[attempt], self.outcome.launched_s[attempt], self.state.rules.trigger
+        if from_s < began_s + row.ttft_s or trigger is not Trigger.LAG:
+            at_s = trouble_from(trigger, self.progress(attempt, from_s), self.outlook, from_s)
+            if at_s < began_s + row.ttft_s or trigger is not Trigger.LAG:
                 return at_s
-        return float("inf")
+        if row.status != 200:
+            return inf
+        for token in self._telling_tokens(row, max(1, row.tokens_by(from_s - began_s))):
+            last_s, next_s = began_s + row.arrival_s(token), began_s + row.arrival_s(token + 1)
+            pace_s = row.token_s if token >= TOKENS_FOR_PACE else None
+            seen = Progress(attempt, began_s, began_s + row.ttft_s, last_s, token, pace_s)
+            at_s = trouble_from(trigger, seen, self.outlook, max(from_s, last_s))
+            if at_s < next_s:
+                return at_s
+        return inf
 
-
-def _buffered(rules):  # pyright: ignore
-    from dataclasses import replace
-
-    return replace(rules, commit_on=CommitOn.COMPLETE)
+    def _telling_tokens(self, row: Row, first: int) -> Iterable[int]:
+        """The tokens, from `first` on, after which an attempt can be in trouble: the one before its stall; all of them if its
+        ordinary gaps are pauses or its pace is slow."""
+        if row.token_s >= self.outlook.idle_s or row.token_s > self.outlook.slow_pace_s:
+            return range(first, row.output_tokens + 1)
+        return (row.stall_after,) if row.stall_after >= first else ()
 
 
 def _failure(status: int) -> Failure:

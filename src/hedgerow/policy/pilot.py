@@ -118,7 +118,7 @@ class Pilot:
             limit_s=limit_s,
             b_s=known.b_for(flight.facts.input_tokens_estimate),
             tau_s=tau_s,
-            idle_s=max(MIN_IDLE_S, IDLE_GAPS * (known.gaps.quantile(0.5) or 0.0)),
+            idle_s=max(MIN_IDLE_S, IDLE_GAPS * (known.gaps.quantile(0.5) or tau_s)),
             slow_pace_s=max(SLOW_PACE * tau_s, known.paces.quantile(0.9) or 0.0),
             expected_output=known.expected_output,
         )
@@ -162,13 +162,14 @@ class Pilot:
             refused = flight.refusal is not None
             self.controller.on_decided(backups=backups, won=won, wanted=flight.wish is not None, refused=refused)
 
-    def answered(self, flight: Flight, answer: Answer, *, caller_s: float, now_s: float) -> None:
+    def answered(self, flight: Flight, answer: Answer, *, caller_s: float | None, now_s: float) -> None:
         """The winner's answer is complete: pace, length, mean cost, and what its losers really cost. caller_s: its whole time
         as the caller saw it."""
         known, cost = flight.known, flight.cost(answer.output_tokens)
         pace_s, gap_s = answer.pace_s, answer.gap_s
         known.learn_answer(output_tokens=answer.output_tokens, pace_s=pace_s, gap_s=gap_s, cost=cost, at_s=now_s)
-        known.responses.add(caller_s, now_s)
+        if caller_s is not None:
+            known.responses.add(caller_s, now_s)
         self.controller.on_answer()
         if self._steered and flight.charged and self.policy.mode == "act":
             real = answer.billed_losers * cost / known.mean_cost if known.mean_cost > 0 else float(answer.billed_losers)

@@ -6,7 +6,6 @@ commits; no live attempt and none allowed means finish now. No clock, no I/O, no
 
 from dataclasses import replace
 from math import inf
-from typing import Any
 
 from hedgerow.policy.trouble import Progress, Trigger, trouble_from
 from hedgerow.race import signals as s
@@ -51,7 +50,7 @@ def advance(state: RaceState, signal: s.Signal) -> Step:
 
 
 def _begin(state: RaceState, signal: s.Begin) -> Step:
-    state = replace(state, entrants=(Entrant(0, 0, "primary", signal.at_s),))
+    state = RaceState(state.rules, state.began_s, Stage.RACING, (Entrant(0, 0, "primary", signal.at_s),))
     view = s.View((Progress(0, signal.at_s),), signal.outlook)
     return state, [s.Launch(0, 0, "primary"), _wake(state, signal.at_s, view)]
 
@@ -146,8 +145,9 @@ def _commit(state: RaceState, winner: int, *, complete: bool = False) -> Step:
     losers = [entrant.number for entrant in state.live if entrant.number != winner]
     for number in losers:
         state = _with_fate(state, number, Fate.LOST)
+    state = _with_fate(state, winner, Fate.WON)
     stage = Stage.OVER if complete else Stage.DELIVERING
-    state = _with_fate(state, winner, Fate.WON, wants=None, stage=stage)
+    state = RaceState(state.rules, state.began_s, stage, state.entrants, state.trigger_spent)
     last = [s.Wake(None), s.Finish("answered")] if complete else [_wake(state, state.began_s, s.BLIND)]
     return state, [s.Commit(winner), *map(s.Cancel, losers), *last]
 
@@ -196,10 +196,9 @@ def _wake(state: RaceState, now_s: float, view: s.View) -> s.Wake:
     moments = [state.began_s + rules.timeout_s] if rules.timeout_s is not None else []
     if state.stage is Stage.RACING:
         moments.append(_trouble_at(state, now_s, view))
-        for entrant in state.live:
-            for limit_s in (rules.attempt_timeout_s, rules.first_token_timeout_s):
-                if limit_s is not None and entrant.started_s + limit_s > now_s:
-                    moments.append(entrant.started_s + limit_s)
+        for limit_s in (rules.attempt_timeout_s, rules.first_token_timeout_s):
+            if limit_s is not None:
+                moments += [e.started_s + limit_s for e in state.live if e.started_s + limit_s > now_s]
     soonest_s = min(moments, default=inf)
     return s.Wake(soonest_s if soonest_s < inf else None)
 
@@ -231,8 +230,8 @@ def _runs(state: RaceState, number: int) -> bool:
     return state.stage is Stage.RACING and number < len(state.entrants) and state.entrants[number].fate is Fate.LIVE
 
 
-def _with_fate(state: RaceState, number: int, fate: Fate, failure: Failure | None = None, **changes: Any) -> RaceState:
-    """The state with one entrant's fate settled, and whatever else changes with it."""
-    entrants = list(state.entrants)
-    entrants[number] = replace(entrants[number], fate=fate, failure=failure)
-    return replace(state, entrants=tuple(entrants), **changes)
+def _with_fate(state: RaceState, number: int, fate: Fate, failure: Failure | None = None) -> RaceState:
+    old = state.entrants[number]
+    new = Entrant(old.number, old.target, old.reason, old.started_s, fate, failure)
+    entrants = (*state.entrants[:number], new, *state.entrants[number + 1 :])
+    return RaceState(state.rules, state.began_s, state.stage, entrants, state.trigger_spent, state.wants)
