@@ -7,12 +7,16 @@ import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from random import Random
 
 from hedgerow.clock import Clock, SystemClock
+from hedgerow.context import current_context
+from hedgerow.dialects.rate_limits import room_left
 from hedgerow.dialects.registry import dialect_for
 from hedgerow.errors import UnsupportedError
 from hedgerow.policy.gate import Permit, Place
 from hedgerow.policy.pilot import Answer, Flight, Pilot
+from hedgerow.policy.plan import Caller
 from hedgerow.policy.trouble import Outlook
 from hedgerow.race.attempt import Attempt
 from hedgerow.race.driver import Race
@@ -24,6 +28,7 @@ from hedgerow.record.history import Circumstances, event_of
 from hedgerow.record.memory import MemoryStore
 from hedgerow.record.recorder import Hook, Recorder, Store
 from hedgerow.settings import Policy
+from hedgerow.units import parse_share
 from hedgerow.values.event import Event
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import WireRequest
@@ -43,7 +48,13 @@ class Hedger:
     """
 
     def __init__(
-        self, policy: Policy, places: tuple[Place, ...], *, clock: Clock | None = None, store: Store | None = None
+        self,
+        policy: Policy,
+        places: tuple[Place, ...],
+        *,
+        clock: Clock | None = None,
+        store: Store | None = None,
+        random: Random | None = None,
     ) -> None:
         self.policy, self.places = policy, places
         self.clock = clock or SystemClock()
@@ -55,6 +66,7 @@ class Hedger:
         self.source = f"{socket.gethostname()}:{os.getpid()}"
         self._open: set[Race] = set()
         self._unwritten: deque[tuple[Race, Circumstances]] = deque()
+        self._random = random or Random()
         self._closed = False
 
     async def send(
@@ -67,8 +79,7 @@ class Hedger:
         """
         dialect = dialect_for(request)
         facts = dialect.facts(request)
-        obstacle = "closed" if self._closed else obstacle
-        flight = self.pilot.prepare(facts, sdk_retry=sdk_retry, obstacle=obstacle, now_s=self.clock.now())
+        flight = self.pilot.prepare(facts, self._caller(sdk_retry, obstacle), now_s=self.clock.now())
         umpire = _Umpire(self, flight, sdk_retry)
         race = Race(call, flight.plan.rules, dialect=dialect, facts=facts, clock=self.clock, referee=umpire)
         self._begin(race, flight)
@@ -144,6 +155,18 @@ class Hedger:
             await asyncio.sleep(POLL_S)
         self.close()
 
+    def _caller(self, sdk_retry: int, obstacle: str | None) -> Caller:
+        said = current_context()
+        return Caller(
+            at=self.clock.utc() if self.policy.hours else None,
+            segment=said.segment,
+            deadline_s=said.deadline_s,
+            hedge=said.hedge,
+            sdk_retry=sdk_retry,
+            obstacle="closed" if self._closed else obstacle,
+            control=self._random.random() < parse_share(self.policy.control_share),
+        )
+
     def _begin(self, race: Race, flight: Flight) -> None:
         try:
             asyncio.current_task()
@@ -206,6 +229,9 @@ class _Umpire:
         self._pilot.decided(self._flight, race.state, first_s=first_s, caller_s=caller_s, now_s=self._clock.now())
 
     def over(self, race: Race) -> None:
+        for attempt in race.attempts:
+            if attempt.response is not None and (room := room_left(attempt.response.headers)) is not None:
+                self._pilot.gate.note_room(attempt.target, self._flight.key, room, self._clock.now())
         answered = race.outcome == "answered"
         if answered and _has_content(race) and race.chosen is not None:
             answer = self._answer(race, race.attempts[race.chosen])

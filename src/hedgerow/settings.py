@@ -5,74 +5,36 @@ The fields of Policy ARE the table: code, TOML errors and the reference page rea
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from hedgerow.errors import SettingError
-from hedgerow.units import Delay, Window, parse_delay, parse_seconds, parse_share, parse_window
+from hedgerow.hours import Hours, parse_hours, parse_zone
+from hedgerow.setting_kinds import (
+    Prior,
+    Setting,
+    read_control,
+    read_count,
+    read_delay,
+    read_flag,
+    read_hours,
+    read_limit,
+    read_one_of,
+    read_prior,
+    read_share,
+    read_share_or_off,
+    read_stall,
+    read_tokens,
+    read_window,
+    read_words,
+    read_zone,
+    setting,
+)
+from hedgerow.units import Delay, Window, parse_share
 
-__all__ = ["Policy", "Setting", "Target"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """One row of the table. `read` turns what a user wrote into the value kept, or raises SettingError."""
-
-    name: str
-    default: object
-    unit: str
-    allowed: str
-    meaning: str
-    read: Callable[[object, "Setting"], object]
-
-
-def _one_of(value: object, row: Setting) -> object:
-    if value in row.allowed.split(" | "):
-        return value
-    raise SettingError(row.name, value, row.allowed.replace(" | ", ", "))
-
-
-def _delay(value: object, row: Setting) -> object:
-    if value != "auto":
-        parse_delay(value, name=row.name)
-    return value
-
-
-def _window(value: object, row: Setting) -> object:
-    parse_window(value, name=row.name)
-    return value
-
-
-def _share_or_off(value: object, row: Setting) -> object:
-    return value if value == "off" else _share(value, row)
-
-
-def _share(value: object, row: Setting) -> object:
-    return None if value is None and row.default is None else parse_share(value, name=row.name)
-
-
-def _limit(value: object, row: Setting) -> object:
-    if value is None:
-        return None
-    seconds = parse_seconds(value, name=row.name)
-    if seconds <= 0:
-        raise SettingError(row.name, value, row.allowed, fix="leave it out for no limit")
-    return seconds
-
-
-def _count(value: object, row: Setting) -> object:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 4:
-        return value
-    raise SettingError(row.name, value, row.allowed)
-
-
-def _setting(
-    default: Any, read: Callable[[object, Setting], object], *, unit: str = "", allowed: str, meaning: str
-) -> Any:
-    row = {"read": read, "unit": unit, "allowed": allowed, "meaning": meaning}
-    return field(default=default, metadata=row)
+__all__ = ["Policy", "Prior", "Setting", "Target"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,73 +45,121 @@ class Policy:
     lists every setting with its unit, range, default and meaning.
     """
 
-    mode: Literal["act", "observe"] = _setting(
+    mode: Literal["act", "observe"] = setting(
         "act",
-        _one_of,
+        read_one_of,
         allowed="act | observe",
         meaning="observe: nothing is sent, the events say what would have been",
     )
-    trigger: Literal["lag", "first_token", "response", "off"] = _setting(
+    trigger: Literal["lag", "first_token", "response", "off"] = setting(
         "lag",
-        _one_of,
+        read_one_of,
         allowed="lag | first_token | response | off",
         meaning="what makes an attempt late: behind schedule, no first content, or no complete answer",
     )
-    delay: float | str | Delay = _setting(
+    delay: float | str | Delay = setting(
         "auto",
-        _delay,
+        read_delay,
         unit="seconds",
         allowed='"auto", seconds ≥ 0, "200ms", "p95" or "p95+200ms"',
         meaning="how late is too late: auto is steered by the budget; a quantile is that of the key's recent calls",
     )
-    window: int | str | Window = _setting(
+    window: int | str | Window = setting(
         1000,
-        _window,
+        read_window,
         unit="requests",
         allowed='requests from 20 to 100000, or a time such as "7d"',
         meaning="what a quantile delay looks back on",
     )
-    on_trigger: Literal["race", "resend"] = _setting(
+    on_trigger: Literal["race", "resend"] = setting(
         "race",
-        _one_of,
+        read_one_of,
         allowed="race | resend",
         meaning="resend: cancel the late attempt and send again, instead of racing the two",
     )
-    budget: float | str = _setting(
+    budget: float | str = setting(
         0.05,
-        _share_or_off,
+        read_share_or_off,
         unit="share",
         allowed='0 to 1, "5%", or "off"',
         meaning="losing backups per request the policy may hedge; off: no bucket and no guards",
     )
-    budget_requests: float | str | None = _setting(
+    budget_requests: float | str | None = setting(
         None,
-        _share,
+        read_share,
         unit="share",
         allowed='0 to 1, or "5%"',
         meaning="second cap: backups sent per request the policy may hedge",
     )
-    max_backups: int = _setting(2, _count, unit="attempts", allowed="0 to 4", meaning="extra attempts per request")
-    timeout_s: float | None = _setting(
+    max_backups: int = setting(2, read_count, unit="attempts", allowed="0 to 4", meaning="extra attempts per request")
+    timeout_s: float | None = setting(
         None,
-        _limit,
+        read_limit,
         unit="seconds",
         allowed="> 0",
         meaning="the whole request, delivery of a stream included",
     )
-    attempt_timeout_s: float | None = _setting(
+    attempt_timeout_s: float | None = setting(
         None,
-        _limit,
+        read_limit,
         unit="seconds",
         allowed="> 0, shorter than timeout_s",
         meaning="one attempt, until it is committed to; it then fails and may be replaced",
     )
-    first_token_timeout_s: float | None = _setting(
+    first_token_timeout_s: float | None = setting(
         None,
-        _limit,
+        read_limit,
         unit="seconds",
         allowed="> 0",
         meaning="no first token by then fails the attempt; independent of hedging",
+    )
+    upstream_stream: bool = setting(
+        False,
+        read_flag,
+        allowed="true | false",
+        meaning="a call that did not ask for a stream is streamed upstream and put together, so that late can be told from long",
+    )
+    hours: Sequence[str] = setting(
+        (), read_hours, allowed='a list such as ["22:00-24:00"]', meaning="hedge only then; empty = always"
+    )
+    time_zone: str = setting("UTC", read_zone, allowed="an IANA name", meaning="of hours")
+    segments: Sequence[str] = setting(
+        (), read_words, allowed="names", meaning="hedge only calls of these segments (hedgerow.context); empty = all"
+    )
+    never: Sequence[str] = setting(
+        (),
+        read_words,
+        allowed="tools | cached_context | streams | reasoning",
+        meaning="kinds of calls that are not hedged",
+    )
+    allow: Sequence[str] = setting(
+        (),
+        read_words,
+        allowed="store | server_tools | n | images | audio",
+        meaning="what may run twice though it costs or leaves something twice",
+    )
+    max_input_tokens: int | None = setting(
+        None, read_tokens, unit="tokens", allowed="> 0", meaning="larger requests are not hedged"
+    )
+    stall_s: float | str | None = setting(
+        None,
+        read_stall,
+        unit="seconds",
+        allowed='> 0, or "auto": 20 times the key\'s 99th percentile of gaps, at least 10 s',
+        meaning="mid-stream watchdog: a stream that says nothing for so long is ended; pings do not count",
+    )
+    control_share: float | str = setting(
+        0.0,
+        read_control,
+        unit="share",
+        allowed="0 to 0.5",
+        meaning="share of calls that are never hedged, to state the gain against",
+    )
+    prior: Prior | Mapping[str, float] | None = setting(
+        None,
+        read_prior,
+        allowed="{first_token_s, token_s, lag_s}",
+        meaning="starting values while a key is cold",
     )
 
     def __post_init__(self) -> None:
@@ -205,6 +215,11 @@ class Policy:
     def share(self) -> float | None:
         """The budget as a share; None when it is off."""
         return None if isinstance(self.budget, str) else self.budget
+
+    @property
+    def open_hours(self) -> Hours:
+        """When to hedge."""
+        return Hours(parse_hours(self.hours), parse_zone(self.time_zone))
 
     @property
     def requests_share(self) -> float | None:

@@ -9,13 +9,8 @@ from hedgerow import Policy, SettingError, Target
 
 def test_the_default_policy_is_hedging_inside_five_percent() -> None:
     policy = Policy()
-    assert (policy.mode, policy.trigger, policy.delay, policy.budget, policy.max_backups) == (
-        "act",
-        "first_token",
-        "p95",
-        0.05,
-        2,
-    )
+    assert (policy.mode, policy.trigger, policy.delay) == ("act", "lag", "auto")
+    assert (policy.budget, policy.max_backups, policy.upstream_stream) == (0.05, 2, False)
     assert policy.share == 0.05
 
 

@@ -25,6 +25,7 @@ ATTACHMENT_TOKENS = (
     800  # an image, sound or file: its base64 has thousands of characters, the model reads far fewer tokens
 )
 ATTACHMENT_PARTS = frozenset({"audio_url", "file", "image_url", "input_audio", "input_image", "video_url"})
+CACHE_FIELDS = ("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention")
 AZURE_DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)/")
 
 
@@ -49,6 +50,7 @@ class OpenAIChat:
             stream=body.get("stream") is True,
             tools=bool(body.get("tools") or body.get("functions")),
             effort=_effort(body),
+            cached_context=any(body.get(field) is not None for field in CACHE_FIELDS),
             input_tokens_estimate=_input_tokens_estimate(body),
             max_output_tokens=whole_number(body.get("max_completion_tokens")) or whole_number(body.get("max_tokens")),
             answer_known=True,

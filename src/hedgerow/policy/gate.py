@@ -22,6 +22,7 @@ LONGEST_HOLD_OFF_S = 120.0  # however long a Retry-After asks for
 GATED_S = 600.0  # a backup target that answered a request-fatal error is asked again after this
 HARD_SHARE, HARD_REQUESTS, HARD_FROM = 0.35, 200, 20  # backups among the last 200 requests; a share of at least 20
 PROBE_WIN_RATE, PROBE_EVERY = 0.15, 5  # when hardly any backup wins, every fifth that is wanted is sent, to see
+ROOM_KEPT, ROOM_TOLD_S = 0.20, 60.0  # of the advertised rate limits; what was said is believed for so long
 OBSERVED_REFUND = 0.5  # an observed wish has no outcome: half of them are taken to win
 
 
@@ -52,6 +53,8 @@ class Gate:
         self._sent_at: deque[int] = deque()  # the number of requests at each backup of late
         self._probes = 0
         self._held_until_s: dict[tuple[int, str | None], float] = {}
+        self._scarce_until_s: dict[tuple[int, str | None], float] = {}
+        self.queues = [False] * len(places)  # which places queue on themselves: a backup there joins the queue
         self._gated_until_s: dict[tuple[int, Key], float] = {}
 
     def admit(self) -> None:
@@ -101,6 +104,13 @@ class Gate:
         self._gated_until_s[(entrant.target, key)] = now_s + GATED_S
         return first_time
 
+    def note_room(self, place: int, key: Key, room: float, now_s: float) -> None:
+        """A provider said what share 0..1 of its rate limits is left for a model."""
+        if room < ROOM_KEPT:
+            self._scarce_until_s[(place, key.model)] = now_s + ROOM_TOLD_S
+        else:
+            self._scarce_until_s.pop((place, key.model), None)
+
     def _limit(self, bucket: Bucket, attempts: int) -> str | None:
         """The hard limits, then the bucket: why not, or None and the backup is paid for."""
         while self._sent_at and self._sent_at[0] <= bucket.requests - HARD_REQUESTS:
@@ -128,11 +138,15 @@ class Gate:
         for place in choices:
             if pushed_back and not self._another_account(place, entrants):
                 continue
+            if failed is None and self.queues[place] and self.bucket is not None:
+                continue
             if not self._is_held(place, key, now_s):
                 return Permit(place)
         replaces = failed is not None and failed.failure is not None and failed.failure.kind is FailureKind.OVERLOADED
         if replaces and not self._replaced_before(entrants, failed):
             return Permit(choices[0])
+        if failed is None and self.queues[0] and not self._is_held(0, key, now_s):
+            return Permit(None, "self_queueing")
         return Permit(None, f"rate_limited:{self._places[choices[-1]].name}")
 
     def _another_account(self, place: int, entrants: Collection[Entrant]) -> bool:
@@ -146,7 +160,9 @@ class Gate:
         return any(entrant is not failed for entrant in overloaded)
 
     def _is_held(self, place: int, key: Key, now_s: float) -> bool:
-        return self.bucket is not None and self._held_until_s.get((place, key.model), now_s) > now_s
+        target = (place, key.model)
+        until_s = max(self._held_until_s.get(target, now_s), self._scarce_until_s.get(target, now_s))
+        return self.bucket is not None and until_s > now_s
 
     def _is_gated(self, place: int, key: Key, now_s: float) -> bool:
         return self._gated_until_s.get((place, key), now_s) > now_s

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from hedgerow.budget.controller import Controller
 from hedgerow.policy.gate import Gate, Permit, Place
-from hedgerow.policy.plan import Plan, make_plan
+from hedgerow.policy.plan import Caller, Limits, Plan, make_plan
 from hedgerow.policy.trouble import NOTHING_LATE, Outlook
 from hedgerow.race.signals import Ask
 from hedgerow.race.state import Entrant, Fate, RaceState
-from hedgerow.settings import Policy
+from hedgerow.settings import Policy, Prior
 from hedgerow.statistics.key import ENOUGH, KeyStatistics
+from hedgerow.statistics.queueing import QueueWatch
 from hedgerow.statistics.registry import Registry
 from hedgerow.statistics.ring import Ring
 from hedgerow.units import parse_delay, parse_window
@@ -24,22 +25,28 @@ __all__ = ["Answer", "Flight", "Pilot"]
 
 MIN_IDLE_S, IDLE_GAPS = 0.15, 5.0
 SLOW_PACE = 1.5
+NOBODY = Caller()
 
 
 @dataclass(slots=True, kw_only=True)
 class Flight:
     """One request under way. price_in, price_out: USD per token, or any unit, the same for all requests of the policy.
 
+    `known` is where it is learnt into, `usual` what it is judged by: a warm sibling's while its own key is cold.
     `wish` holds what the rule used when a backup was first wanted, for the record.
     """
 
     facts: RequestFacts
     key: Key
     known: KeyStatistics
+    usual: KeyStatistics
     plan: Plan
     price_in: float = 1.0
     price_out: float = 4.0
     warm: bool = False
+    deadline_s: float | None = None
+    began_s: float = 0.0
+    in_flight: int = 0
     charged: float = 0.0
     refusal: str | None = None
     wish: "Wish | None" = None
@@ -80,35 +87,52 @@ class Pilot:
         self.statistics = Registry(parse_window(policy.window))
         self.controller = Controller(0.05 if policy.share is None else policy.share)
         self.gate = Gate(policy, places, self.controller)
+        self._limits, self._queues = Limits(policy), QueueWatch()
         self._delay = None if policy.delay == "auto" else parse_delay(policy.delay)
         self._steered = self._delay is None and policy.share is not None and policy.trigger != "off"
 
-    def prepare(
-        self, facts: RequestFacts, *, sdk_retry: int = 0, obstacle: str | None = None, now_s: float = 0.0
-    ) -> Flight:
+    def prepare(self, facts: RequestFacts, caller: Caller = NOBODY, *, now_s: float = 0.0) -> Flight:
         """Plan a request; nothing is counted yet."""
         key = Key.of(facts, self.places[0].name)
-        known = self.statistics.of(key)
-        if self._delay is None and self.controller.d_per_b is None and len(ring := self._ring(known)) >= ENOUGH:
+        known = usual = self.statistics.of(key)
+        if len(ring := self._ring(known)) < ENOUGH:
+            usual = self.statistics.warm_sibling(key) or known
+        elif self._delay is None and self.controller.d_per_b is None:
             self.controller.start(self._b_of(known), ring.quantile(0.9) or 0.0)
-        warm = self._limit_s(known, now_s) is not None
-        plan = make_plan(facts, self.policy, warm=warm, sdk_retry=sdk_retry, obstacle=obstacle)
-        return Flight(facts=facts, key=key, known=known, plan=plan, warm=warm)
+        warm = self._limit_s(usual, now_s) is not None
+        plan = make_plan(facts, self.policy, self._limits, caller, warm=warm)
+        return Flight(
+            facts=facts,
+            key=key,
+            known=known,
+            usual=usual,
+            plan=plan,
+            warm=warm,
+            deadline_s=caller.deadline_s,
+            began_s=now_s,
+        )
 
     def began(self, flight: Flight) -> None:
         """The primary is sent: n, in flight, bucket, then D."""
         if not flight.plan.counted:
             return
         self.gate.admit()
+        flight.in_flight = self.gate.in_flight
         if self._steered and flight.warm:
-            self.controller.on_request(self._b_of(flight.known))
+            self.controller.on_request(self._b_of(flight.usual))
 
     def outlook(self, flight: Flight, now_s: float) -> Outlook:
         """What is normal for this request now."""
-        known = flight.known
+        known = flight.usual
         limit_s = self._limit_s(known, now_s) if flight.warm else None
         if limit_s is None:
             return NOTHING_LATE
+        if self._by_prior(known):
+            prior = self.policy.prior
+            assert isinstance(prior, Prior)
+            return Outlook(
+                limit_s=limit_s, b_s=prior.first_token_s, tau_s=prior.token_s, slow_pace_s=SLOW_PACE * prior.token_s
+            )
         if self._delay is not None and self.policy.trigger != "lag":
             return Outlook(limit_s=limit_s)
         if self.policy.trigger == "response":
@@ -130,11 +154,14 @@ class Pilot:
             level = None if bucket is None else bucket.level
             steer = self.controller
             flight.wish = Wish(outlook.limit_s, outlook.b_s, outlook.tau_s, steer.inflation, steer.win_rate, level)
-        permit = self.gate.ask(ask, entrants, flight.key, now_s)
+        if ask.failed is None and self._too_late(flight, now_s):
+            permit = Permit(None, "deadline")
+        else:
+            permit = self.gate.ask(ask, entrants, flight.key, now_s)
         if permit.target is None and len(entrants) == 1:
             flight.refusal = flight.refusal or permit.refusal
         if self._steered and flight.warm and (permit.target is not None or permit.refusal == "observe"):
-            known = flight.known
+            known = flight.usual
             cost = flight.cost(known.mean_output) / known.mean_cost if known.mean_cost > 0 else 1.0
             flight.charged += self.controller.on_backup(cost, self._b_of(known))
         return permit
@@ -154,6 +181,9 @@ class Pilot:
             return
         known = flight.known
         known.learn_first(first_s, flight.facts.input_tokens_estimate, now_s)
+        if flight.in_flight:
+            self._queues.add(flight.in_flight, first_s)
+            self.gate.queues[0] = self._queues.queues
         if caller_s is not None:
             known.first_tokens.add(caller_s, now_s)
         if self._steered and flight.plan.counted and self.policy.mode == "act":
@@ -173,7 +203,7 @@ class Pilot:
         self.controller.on_answer()
         if self._steered and flight.charged and self.policy.mode == "act":
             real = answer.billed_losers * cost / known.mean_cost if known.mean_cost > 0 else float(answer.billed_losers)
-            self.controller.settle(real, flight.charged, self._b_of(known))
+            self.controller.settle(real, flight.charged, self._b_of(flight.usual))
 
     def over(self, flight: Flight, state: RaceState, *, answered: bool) -> None:
         """Nothing more will come of it: a winning backup's token comes back, if its answer arrived whole."""
@@ -185,6 +215,9 @@ class Pilot:
         if self.policy.trigger == "off":
             return None
         ring = self._ring(known)
+        if self._by_prior(known):
+            assert isinstance(self.policy.prior, Prior)
+            return self.policy.prior.lag_s * self.controller.inflation
         if self._delay is None:
             if len(ring) < ENOUGH or self.controller.d_per_b is None:
                 return None
@@ -193,6 +226,17 @@ class Pilot:
             return self._delay.offset_s if self.policy.trigger != "lag" or known.warm else None
         usual_s = ring.quantile(self._delay.quantile, now_s)
         return None if usual_s is None or len(ring) < ENOUGH else usual_s + self._delay.offset_s
+
+    def _by_prior(self, known: KeyStatistics) -> bool:
+        """Is a prior all there is to go by?"""
+        return self.policy.prior is not None and self._delay is None and len(self._ring(known)) < ENOUGH
+
+    def _too_late(self, flight: Flight, now_s: float) -> bool:
+        """Would even a quick copy (its first quartile) miss the moment from which on the answer is useless?"""
+        if flight.deadline_s is None:
+            return False
+        ring = flight.usual.firsts if flight.facts.stream else flight.usual.responses
+        return flight.deadline_s - (now_s - flight.began_s) < (ring.quantile(0.25) or 0.0)
 
     def _ring(self, known: KeyStatistics) -> Ring:
         """The times that the trigger goes by."""

@@ -1,13 +1,29 @@
 """What holds for a request before it is sent: may it be hedged, and if not, why not."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from hedgerow.policy.trouble import Trigger
 from hedgerow.race.state import CommitOn, RaceRules
 from hedgerow.settings import Policy
 from hedgerow.values.request import RequestFacts
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["Caller", "Limits", "Plan", "make_plan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """What is known of who calls, and when. at: wall time (aware; None = hours do not apply). obstacle: why the caller's side
+    cannot send it twice ("body_not_replayable", "closed"). sdk_retry: how often the SDK has tried before. control: it was
+    drawn for the control share."""
+
+    at: datetime | None = None
+    segment: str | None = None
+    deadline_s: float | None = None
+    hedge: bool = True
+    sdk_retry: int = 0
+    obstacle: str | None = None
+    control: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,29 +36,57 @@ class Plan:
     rules: RaceRules
 
 
-def make_plan(
-    facts: RequestFacts, policy: Policy, *, warm: bool, sdk_retry: int = 0, obstacle: str | None = None
-) -> Plan:
-    """The plan for a request. warm: there is a delay to go by; sdk_retry: how often the SDK has tried before;
-    obstacle: a reason of the caller's side why it cannot be sent twice ("body_not_replayable", "closed")."""
-    unsafe = _unsafe(facts)
-    refusal = obstacle or unsafe or ("max_backups:0" if not policy.hedges else None)
-    if refusal is None and sdk_retry:
-        refusal = "sdk_retry"  # the SDK's retries sit above us: racing each of them would multiply the attempts
-    may_rerun = refusal is None and policy.mode == "act"
+class Limits:
+    """A policy's carve-outs and permissions, read once."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy, self._hours = policy, policy.open_hours
+
+    def why_not(self, facts: RequestFacts, caller: Caller) -> str | None:
+        """The first reason why the policy may not hedge this request; None if it may."""
+        policy = self._policy
+        if caller.obstacle is not None:
+            return caller.obstacle
+        unsafe = (*facts.forbidden, *(need for need in facts.needs if need not in policy.allow))
+        if unsafe:
+            return f"not_safe:{unsafe[0]}"
+        if not caller.hedge:
+            return "hedge_off"
+        if policy.never and (kind := self._excluded(facts)):
+            return f"never:{kind}"
+        if policy.max_input_tokens is not None and facts.input_tokens_estimate > policy.max_input_tokens:
+            return "max_input_tokens"
+        if policy.hours and caller.at is not None and caller.at not in self._hours:
+            return "hours"
+        if policy.segments and caller.segment not in policy.segments:
+            return "segment"
+        if caller.control:
+            return "control"
+        if caller.sdk_retry:
+            return "sdk_retry"  # the SDK's retries sit above us: racing each of them would multiply the attempts
+        return None if policy.hedges else "max_backups:0"
+
+    def _excluded(self, facts: RequestFacts) -> str | None:
+        kinds = {
+            "tools": facts.tools,
+            "cached_context": facts.cached_context,
+            "streams": facts.stream,
+            "reasoning": facts.effort not in (None, "none"),
+        }
+        return next((kind for kind in self._policy.never if kinds[kind]), None)
+
+
+def make_plan(facts: RequestFacts, policy: Policy, limits: Limits, caller: Caller, *, warm: bool) -> Plan:
+    """The plan for a request. warm: there is something to go by in telling late from usual."""
+    refusal = limits.why_not(facts, caller)
     counted = refusal is None
-    if refusal is None and policy.trigger == "off":
+    if counted and policy.trigger == "off":
         refusal = "off"
-    if refusal is None and not warm:
+    elif counted and not warm:
         refusal = "cold"
     verdict = refusal or ("observe" if policy.mode == "observe" else "hedge")
+    may_rerun = counted and policy.mode == "act"
     return Plan(verdict=verdict, counted=counted, rules=_rules(facts, policy, refusal is None, may_rerun))
-
-
-def _unsafe(facts: RequestFacts) -> str | None:
-    """Why it must not run twice; what needs a permission has none yet."""
-    reasons = (*facts.forbidden, *facts.needs)
-    return f"not_safe:{reasons[0]}" if reasons else None
 
 
 def _rules(facts: RequestFacts, policy: Policy, may_trigger: bool, may_rerun: bool) -> RaceRules:

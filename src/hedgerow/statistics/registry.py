@@ -30,5 +30,14 @@ class Registry:
             self._by_key.move_to_end(key)
         return found
 
+    def warm_sibling(self, key: Key) -> KeyStatistics | None:
+        """The best-known warm key of the same target, model and way of answering, for a key that is still cold."""
+        siblings = (
+            known
+            for other, known in self._by_key.items()
+            if known.warm and (other.target, other.model, other.stream) == (key.target, key.model, key.stream)
+        )
+        return max((known for known in siblings), key=lambda known: known.requests, default=None)
+
     def __iter__(self) -> Iterator[tuple[Key, KeyStatistics]]:
         return iter(list(self._by_key.items()))

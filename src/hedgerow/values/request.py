@@ -30,7 +30,8 @@ class RequestFacts:
 
     `dialect` names the API ("openai_chat", "openai_embeddings", "generic"). `stream`: the caller asked for a stream.
     `answer_known`: the dialect can tell content, end and errors of the answer apart; otherwise the first response is the
-    answer. `forbidden`: reasons why it must never run twice ("background", "unknown_field:foo"). `needs`: permissions
+    answer. `cached_context`: it names a prompt cache, which a copy elsewhere would miss.
+    `forbidden`: reasons why it must never run twice ("background", "unknown_field:foo"). `needs`: permissions
     without which it does not ("store", "server_tools", "n", "audio"). Both empty = safe to run twice.
     """
 
@@ -39,6 +40,7 @@ class RequestFacts:
     stream: bool = False
     tools: bool = False
     effort: str | None = None
+    cached_context: bool = False
     input_tokens_estimate: int = 0
     max_output_tokens: int | None = None
     answer_known: bool = False
