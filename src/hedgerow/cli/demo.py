@@ -30,8 +30,8 @@ from hedgerow.testing.process import SandboxProcess
 __all__ = ["demo"]
 
 # Measured on two cores: docs/reference/demo.md.
-USUAL_TIME_SCALE = 0.1
-USUAL_CONCURRENCY = 32
+USUAL_TIME_SCALE = 0.2
+USUAL_CONCURRENCY = 28
 # Every call may open three connections, of the thousand that an SDK client allows.
 MOST_CONCURRENCY = 256
 CLOSING_PATIENCE_S = 10.0
