@@ -16,7 +16,7 @@ PROGRAM = [sys.executable, "-c", "from hedgerow.cli import main; main()"]
 REQUESTS = 60
 QUICK = ["--time-scale", "0.02", "--concurrency", "16", "--profile", "openai-like"]
 PATIENCE_S = 50
-PLAIN = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120"}
+PLAIN = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "80"}
 QUANTILES = {"p50", "p90", "p95", "p99", "p999", "n"}
 
 pytestmark = pytest.mark.timeout(180)

@@ -20,7 +20,7 @@ FAINT = 0.01
 
 def arms_table(comparison: Comparison, base_cost_usd: float) -> Table:
     """One column for each arm. base_cost_usd: what the baseline cost, which extra costs are a share of."""
-    table = Table(pad_edge=False)
+    table = Table()
     table.add_column("provider seconds", no_wrap=True)
     for arm in comparison.arms:
         table.add_column(arm.arm, justify="right", no_wrap=True)
@@ -96,7 +96,7 @@ def _money(base_cost_usd: float) -> list[Row]:
     return [
         ("extra cost", lambda arm: UNKNOWN if arm.arm == BASELINE else _extra_cost(arm, base_cost_usd)),
         ("cost per call (high)", per_call),
-        ("p99 s saved per extra $", saved),
+        ("p99 s saved per $", saved),
     ]
 
 
@@ -105,14 +105,15 @@ def _paired(differences: Mapping[str, Difference]) -> list[Row]:
         difference = differences.get(arm.arm)
         return UNKNOWN if difference is None else _signed(difference.p99_difference_s)
 
-    def interval(arm: ArmResult) -> str:
+    def end(arm: ArmResult, which: int) -> str:
         difference = differences.get(arm.arm)
-        if difference is None or difference.interval is None:
-            return UNKNOWN
-        low_s, high_s = difference.interval
-        return f"{low_s:+.2f} to {high_s:+.2f}"
+        return UNKNOWN if difference is None or difference.interval is None else _signed(difference.interval[which])
 
-    return [(f"p99 against {BASELINE}", by), ("  95 % interval", interval)]
+    return [
+        (f"p99 against {BASELINE}", by),
+        ("  95 % interval from", lambda arm: end(arm, 0)),
+        ("  to", lambda arm: end(arm, 1)),
+    ]
 
 
 def _time(seconds: float | None) -> str:

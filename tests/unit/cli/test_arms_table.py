@@ -69,12 +69,13 @@ def test_the_proof_is_one_line():
 def test_undefined_values_are_dashes_and_the_table_fits_a_narrow_terminal():
     found = comparison(interval=None)
     empty = replace(found.arms[0], full_response=Quantiles.of([]), first_token=Quantiles.of([]))
+    twice = arm("twice", p99=2.4, sent=1000, extra=Cost(low_usd=0.059, high_usd=0.1))
     text = io.StringIO()
-    Console(width=80, file=text).print(arms_table(replace(found, arms=(empty, found.arms[1])), 0.1))
+    Console(width=80, file=text).print(arms_table(replace(found, arms=(empty, found.arms[1], twice, twice)), 0.1))
     lines = text.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
-    cells = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in lines if line.count("│") == 4}
+    cells = {line.split("│")[1].strip(): line.split("│")[2:4] for line in lines if line.count("│") == 6}
     assert [cell.strip() for cell in cells["full response p99"]] == ["–", "2.50"]
     assert [cell.strip() for cell in cells["backups per call"]] == ["0.000", "0.040"]
     assert [cell.strip() for cell in cells["extra cost"]] == ["–", "2.0–3.6 %"]
-    assert [cell.strip() for cell in cells["p99 s saved per extra $"]] == ["–", "25,000"]
+    assert [cell.strip() for cell in cells["p99 s saved per $"]] == ["–", "25,000"]
