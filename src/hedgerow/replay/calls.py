@@ -14,7 +14,10 @@ __all__ = ["Measured", "Piece", "measure"]
 
 
 class Piece(NamedTuple):
-    """One part of a streamed answer. `content`: there is text in it; `last`: the answer says that it is complete."""
+    """One part of a streamed answer. `content`: there is text in it; `last`: the answer says that it is complete.
+
+    Parts that are neither the first content nor the last may be left out.
+    """
 
     answer_id: str
     content: bool

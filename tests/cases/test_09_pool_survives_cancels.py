@@ -1,0 +1,67 @@
+"""httpcore 1093 (1.0.9 wedges: every slot of the pool stuck): cancelled attempts ate the connection pool.
+
+Right: a pool of ten under twenty workers serves hundreds of races whose losers and callers are cancelled at any moment, and
+then ten plain calls (tests/sdk/test_many_races.py does 3,000). A place that nobody gets is a pool time-out that says so.
+"""
+
+import asyncio
+import random
+
+import httpx2
+import openai
+import pytest
+from tests.cases.support import NEVER_S, Hedge, all_closed
+from tests.sdk.racing import QUICK, ask, eventually, limits, stream
+
+from hedgerow.testing.process import SandboxProcess
+
+STUCK = {"first_token_s": NEVER_S}
+
+
+async def test_ten_places_twenty_workers_and_then_ten_plain_calls(
+    hedge: Hedge, hedgerow_sandbox: SandboxProcess
+) -> None:
+    client = hedge(delay=0.01, options={"limits": limits(10)})
+    numbers, rng = iter(range(300)), random.Random(3)
+
+    async def worker() -> None:
+        for number in numbers:
+            send = ask if number % 2 else stream
+            call = asyncio.ensure_future(send(client, f"9/{number}", {"first_token_s": 0.1}, QUICK))
+            if rng.random() < 0.5:
+                await asyncio.sleep(rng.random() * 0.03)
+                call.cancel()
+            await asyncio.wait([call])
+            assert call.cancelled() or call.exception() is None
+
+    await asyncio.gather(*(worker() for _ in range(20)))
+    assert await asyncio.gather(*(ask(client, f"9/after/{n}", {"text": "here"}) for n in range(10))) == ["here"] * 10
+    await all_closed(client, hedgerow_sandbox)
+
+
+async def test_callers_who_leave_the_queue_for_a_place_take_none(
+    hedge: Hedge, hedgerow_sandbox: SandboxProcess
+) -> None:
+    client = hedge(delay=0.01, options={"limits": limits(2)})
+    stuck = [asyncio.ensure_future(ask(client, f"9/stuck/{n}", STUCK)) for n in range(2)]
+    await eventually(lambda: hedgerow_sandbox.stats()["in_flight"] == 2)
+    queued = [asyncio.ensure_future(ask(client, f"9/queued/{n}", QUICK)) for n in range(20)]
+    await asyncio.sleep(0.05)
+    for call in queued + stuck:
+        call.cancel()
+    await asyncio.wait(queued + stuck)
+    assert await asyncio.gather(*(ask(client, f"9/after/{n}", {"text": "here"}) for n in range(2))) == ["here"] * 2
+    await all_closed(client, hedgerow_sandbox)
+    assert not any(case.startswith("9/queued") for case in hedgerow_sandbox.stats()["cases"])
+
+
+async def test_a_pool_time_out_says_so_by_name(hedge: Hedge, hedgerow_sandbox: SandboxProcess) -> None:
+    patience = httpx2.Timeout(NEVER_S, pool=0.05)
+    client = hedge(options={"limits": limits(1), "timeout": patience}, max_backups=1)
+    stuck = asyncio.ensure_future(ask(client, "9/stuck", STUCK))
+    await eventually(lambda: hedgerow_sandbox.stats()["in_flight"] == 1)
+    with pytest.raises(openai.APITimeoutError) as late:
+        await ask(client, "9/late", QUICK)
+    assert "1 of 1 busy" in str(late.value.__cause__)
+    stuck.cancel()
+    await asyncio.wait([stuck])
