@@ -1,14 +1,14 @@
 """What a dialect must know: the facts of a request, and how to read an answer as its bytes arrive."""
 
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from hedgerow.dialects.headers import Headers
 from hedgerow.values.answer import AnswerFacts
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
 
-__all__ = ["AnswerReader", "Dialect", "Headers"]
+__all__ = ["AnswerReader", "AssemblingReader", "Dialect", "Headers", "StreamingDialect"]
 
 
 class AnswerReader(Protocol):
@@ -21,6 +21,24 @@ class AnswerReader(Protocol):
 
     def finish(self) -> None:
         """The body ended cleanly. An answer that lacks its dialect's end stays `ended = False`."""
+
+
+class AssemblingReader(AnswerReader, Protocol):
+    """Also makes one body of an answer that is a stream only because we asked for one. Not shared: one per attempt."""
+
+    @property
+    def streamed(self) -> bool | None:
+        """Is it a stream? False: the provider sent one body all the same, to be relayed as it came. None: no byte yet."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Was everything read that came? If not, `response` lacks something and must not be delivered."""
+        ...
+
+    def response(self) -> bytes:
+        """The body the API would have sent unstreamed. To be asked once, of an answer that has ended."""
+        ...
 
 
 class Dialect(Protocol):
@@ -45,4 +63,24 @@ class Dialect(Protocol):
 
         `now` (aware) is what a Retry-After date is counted from when the response has no Date of its own.
         """
+        ...
+
+
+@runtime_checkable
+class StreamingDialect(Dialect, Protocol):
+    """A dialect that can ask for a whole answer as a stream (`upstream_stream`).
+
+    One that never can is a plain Dialect, told apart by isinstance: ask that once per call, it costs a microsecond or two.
+    """
+
+    def streamed(self, request: WireRequest) -> bytes | None:
+        """The body that asks for the same answer as a stream; None if this request must go as it was asked."""
+        ...
+
+    def assembling_reader(self, facts: RequestFacts, headers: Headers) -> AssemblingReader:
+        """A fresh reader for the answer to a `streamed` request (status 200); its facts are those `reader` would give."""
+        ...
+
+    def refuses_streaming(self, status: int, body: bytes) -> bool:
+        """Does this error object to the stream we asked for, so that the request as it was asked may be answered?"""
         ...

@@ -1,6 +1,7 @@
 """OpenAI's chat completions, as OpenAI, Azure, Mistral, OpenRouter, DeepSeek, vLLM, llama.cpp and others speak them.
 
-Owns what a chat request asks. Its answers are read in openai_chat_answer, whether it may run twice is in openai_safety.
+Owns what a chat request asks. Its answers are read in openai_chat_answer, whether it may run twice is in openai_safety,
+how a stream becomes one body in openai_chat_assembly.
 """
 
 import re
@@ -9,11 +10,14 @@ from datetime import datetime
 
 import orjson
 
-from hedgerow.dialects.base import AnswerReader
+from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
 from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number
+from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
+from hedgerow.dialects.openai_assembly_request import streamed_request
 from hedgerow.dialects.openai_chat_answer import ChatAnswerReader
+from hedgerow.dialects.openai_chat_assembly import AssemblingChatReader
 from hedgerow.dialects.openai_safety import reservations
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
@@ -65,6 +69,22 @@ class OpenAIChat:
     def failure(self, status: int, headers: Headers, body: bytes, *, now: datetime | None = None) -> Failure:
         """See failures.py."""
         return failure_of_status(status, headers=headers, body=body, now=now)
+
+    def streamed(self, request: WireRequest) -> bytes | None:
+        """See openai_assembly_request.py; None, too, for a body that is not strict JSON: we could not write it again."""
+        try:
+            body: object = orjson.loads(request.body or b"")
+        except ValueError:
+            return None
+        return streamed_request(body) if is_object(body) else None
+
+    def assembling_reader(self, facts: RequestFacts, headers: Headers) -> AssemblingReader:  # noqa: ARG002
+        """A fresh reader that also gives the answer as one body."""
+        return AssemblingChatReader(headers)
+
+    def refuses_streaming(self, status: int, body: bytes) -> bool:
+        """See openai_assembly_refusal.py."""
+        return refuses_streaming(status, body)
 
 
 def unreadable_reason(request: WireRequest) -> str:
