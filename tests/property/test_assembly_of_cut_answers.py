@@ -68,7 +68,7 @@ class Maker:
             "service_tier": "priority",
             "system_fingerprint": self.dice.choice(["fp_1", None]),
             "usage": usage | self.some(details),
-            "moderation": dict.fromkeys(("input", "output"), {"type": "error", "code": "c", "message": "m"}),
+            "moderation": {side: {"type": "error", "code": "c", "message": "m"} for side in ("input", "output")},
             "provider": "Novita",
             "citations": ["https://a.example", "https://b.example"],
             "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {"hate": {"filtered": False}}}],
@@ -81,7 +81,7 @@ class Maker:
 
     def choice(self, index: int) -> Json:
         extras = {
-            "logprobs": self.dice.choice([None, {"content": self.logprobs(), "refusal": None}]),
+            "logprobs": self.dice.choice([None, self.logprobs(), self.logprobs()]),
             "native_finish_reason": "STOP",
             "stop_reason": self.dice.choice([None, 128_001, "###"]),
             "content_filter_results": {"hate": {"filtered": False, "severity": "safe"}},
@@ -90,12 +90,14 @@ class Maker:
         finish = self.dice.choice(["stop", "length", "tool_calls", "content_filter", "function_call"])
         return {"index": index, "message": self.message(), "finish_reason": finish, **self.some(extras)}
 
-    def logprobs(self) -> list[Json]:
+    def logprobs(self) -> Json:
         top = [{"token": "b", "logprob": -9999.0, "bytes": None}]
-        return [
+        tokens = [
             {"token": self.text(1), "logprob": -0.25 * n, "bytes": [32, 97], "top_logprobs": top}
             for n in range(self.dice.randint(1, 5))
         ]
+        none = {"content": None, "refusal": None}
+        return none | {self.dice.choice(["content", "refusal"]): tokens}
 
     def message(self) -> Json:
         message: Json = {"role": "assistant", "content": None, "refusal": None}
@@ -180,6 +182,9 @@ class Cutter:
         if first and not self.maker.for_sdk:  # Azure
             chunks.insert(0, {"id": "", "object": "", "created": 0, "model": "", "choices": [], **first})
         chunks[0 if self.maker.for_sdk else len(chunks) - 1] |= last | first if self.maker.for_sdk else last
+        if "usage" in answer and self.maker.maybe(0.2):  # vLLM: the total so far on every chunk
+            for number, chunk in enumerate(chunks):
+                chunk["usage"] = {"completion_tokens": number, "so_far": True}
         if "usage" in answer:
             chunks.append({**fields, **envelope, "choices": [], "usage": answer["usage"]})
         elif self.maker.maybe(0.2) and not self.maker.for_sdk:
@@ -198,13 +203,13 @@ class Cutter:
             for number, chunk in enumerate(chunks):
                 chunk[name] = choice[name] if number == at else empty
         if "logprobs" in choice:
-            entries = choice["logprobs"]["content"] if choice["logprobs"] else []
             for chunk in chunks:
                 chunk["logprobs"] = None
-            for number, entry in enumerate(entries):
-                at = min(1 + number, last)  # never on the opening delta, in order
-                held = chunks[at]["logprobs"] = chunks[at]["logprobs"] or {"content": [], "refusal": None}
-                held["content"].append(entry)
+            for name, entries in (choice["logprobs"] or {}).items():
+                for number, entry in enumerate(entries or ()):
+                    chunk = chunks[min(1 + number, last)]  # in order, never on the opening delta
+                    chunk["logprobs"] = chunk["logprobs"] or {"content": None, "refusal": None}
+                    chunk["logprobs"][name] = [*(chunk["logprobs"][name] or ()), entry]
         if "token_ids" in choice:
             cut = self.dice.randint(0, len(choice["token_ids"]))
             chunks[0]["token_ids"], chunks[-1]["token_ids"] = choice["token_ids"][:cut], choice["token_ids"][cut:]

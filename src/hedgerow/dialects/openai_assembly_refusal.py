@@ -20,7 +20,7 @@ PRINTED_LOCATION = re.compile(r"""['"]loc['"]: ?[(\[]([^)\]]*)[)\]]""")
 PRINTED_MESSAGE = re.compile(r"""['"]msg['"]: ?(?:'([^']*)'|"([^"]*)")""")
 QUOTED_NAME = re.compile(r"""['"]([^'"]*)['"]""")
 
-STREAMING = r"(?:streaming|streamed|stream mode|support stream|with stream|to stream|stream this|stream is)\b"
+STREAMING = r"(?:streaming|streamed|stream mode|support stream|with stream|to stream|stream this)\b"
 DENIAL = r"\b(?:not|cannot|unsupported|unavailable|disabled|must|without|incompatible|[a-z]+n't)\b"
 REFUSAL = re.compile(
     # The options have a name that nobody says by accident.
@@ -28,6 +28,8 @@ REFUSAL = re.compile(
     # The field itself, marked as a name or with its value.
     r"""|(?<!function )(?<!tool )[`'"]stream[`'"]|\bstream[`'"]?\s*(?:=|:|is|to)\s*[`'"]?true\b"""
     r"|\b(?:argument|field|parameter|property)s?(?: supplied)?:? stream\b"
+    # The field as the subject of its sentence; in the midst of one it may be any stream, of bytes or of the user's.
+    r"|(?:^|[:;,.] )stream (?:is not|must|should|cannot|can only)\b"
     # A sentence about streaming that denies it.
     rf"|\b{STREAMING}[^.]{{0,80}}{DENIAL}|{DENIAL}[^.]{{0,80}}\b{STREAMING}",
     re.IGNORECASE,

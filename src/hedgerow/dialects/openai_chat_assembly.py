@@ -23,7 +23,7 @@ CARRIAGE = frozenset({b"content-encoding", b"content-length", b"content-type", b
 
 
 class Assembler:
-    """Takes the chunks of one answer, gives the whole. Not shared. Never raises, whatever the chunks are."""
+    """Takes the chunks of one answer, gives the whole. Not shared. `take` never raises, whatever the chunks are."""
 
     __slots__ = ("_answer", "_whole")
 
@@ -51,7 +51,8 @@ class Assembler:
     def response(self) -> bytes:
         """The JSON body of the chat.completion; to be asked once, when the reader says that the answer has ended.
 
-        Of a stream that was cut it gives what came until then, which is no answer to hand to anybody.
+        Of a stream that was cut it gives what came until then, which is no answer to hand to anybody. RecursionError if a
+        field is nested deeper than Python's own recursion limit allows (hundreds of levels).
         """
         return _dumps(self._completion() if self._whole is None else self._whole)
 
