@@ -4,7 +4,7 @@ Decided by the parameter it names where it names one, else by its words. What it
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none
 
@@ -75,9 +75,14 @@ def _parameter(complaint: dict[str, object]) -> str | None:
     """What `param` (OpenAI) or `loc` (pydantic) names, as a dotted path without "body"; None if it names nothing."""
     location = complaint.get("loc")
     if is_array(location):
-        return ".".join(str(step) for step in location if step != "body") or None
+        return _path(str(step) for step in location)
     named = complaint.get("param")
     return named if isinstance(named, str) and named else None
+
+
+def _path(location: Iterable[str]) -> str | None:
+    """Pydantic's location without "body" and the names of classes that it tried; None if that was all."""
+    return ".".join(step for step in location if step != "body" and not step[:1].isupper()) or None
 
 
 def _printed_complaints(text: str) -> Iterator[tuple[str | None, str]]:
@@ -86,8 +91,7 @@ def _printed_complaints(text: str) -> Iterator[tuple[str | None, str]]:
         yield None, text
         return
     for location in locations:
-        path = ".".join(step for step in QUOTED_NAME.findall(location) if step != "body")
-        if path:
+        if path := _path(QUOTED_NAME.findall(location)):
             yield path, ""
     for single, double in PRINTED_MESSAGE.findall(text):
         yield None, single or double

@@ -30,6 +30,7 @@ ATTACHMENT_TOKENS = (
 )
 ATTACHMENT_PARTS = frozenset({"audio_url", "file", "image_url", "input_audio", "input_image", "video_url"})
 CACHE_FIELDS = ("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention")
+SIGNED_BODY = "AWS4-HMAC-SHA256"  # Bedrock: the signature covers the body's hash
 AZURE_DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)/")
 
 
@@ -71,7 +72,9 @@ class OpenAIChat:
         return failure_of_status(status, headers=headers, body=body, now=now)
 
     def streamed(self, request: WireRequest) -> bytes | None:
-        """See openai_assembly_request.py; None, too, for a body that is not strict JSON: we could not write it again."""
+        """See openai_assembly_request.py; None, too, for a body we could not write again: not strict JSON, or signed."""
+        if (request.header(b"authorization") or "").startswith(SIGNED_BODY):
+            return None
         try:
             body: object = orjson.loads(request.body or b"")
         except ValueError:

@@ -37,6 +37,7 @@ def refuses(said: object, status: int = 400) -> bool:
         {"message": "This model doesn't support tool use in streaming mode."},
         {"message": "The model is not supported for streaming"},
         {"detail": [pydantic("stream_options")]},
+        {"detail": [pydantic("ChatCompletionRequest", "stream_options")]},
         {"detail": [pydantic("model", msg="Field required"), pydantic("stream_options", "include_usage")]},
         {"object": "error", "message": {"detail": [pydantic("stream_options")]}, "type": "invalid_request_error"},
         {"detail": [pydantic(msg="Value error, Stream options can only be defined when `stream=True`.")]},

@@ -81,3 +81,9 @@ def test_what_a_stream_would_not_say_in_full_goes_as_it_was_asked(fields):
 @pytest.mark.parametrize("body", [None, b"", b"{", b"[]", b'{"temperature": NaN}', b'{"user": "\\ud83c"}'])
 def test_a_body_that_cannot_be_written_again_goes_as_it_was_asked(body):
     assert streamed(body) is None
+
+
+def test_a_body_under_an_aws_signature_goes_as_it_was_asked():
+    headers = ((b"authorization", b"AWS4-HMAC-SHA256 Credential=x, Signature=y"),)
+    request = WireRequest(method="POST", path="/v1/chat/completions", headers=headers, body=orjson.dumps(ASKED))
+    assert OpenAIChat().streamed(request) is None
