@@ -20,7 +20,12 @@ async def hedge(hedgerow_sandbox: SandboxProcess) -> AsyncIterator[Hedge]:
     async with AsyncExitStack() as clients:
 
         def make(
-            *, backup: Any = None, clock: Any = None, client: AsyncOpenAI | None = None, options: Any = None, **settings: Any
+            *,
+            backup: Any = None,
+            clock: Any = None,
+            client: AsyncOpenAI | None = None,
+            options: Any = None,
+            **settings: Any,
         ) -> AsyncOpenAI:
             client = client or plain(hedgerow_sandbox, **(options or {}))
             policy = hedgerow.Policy(**{"trigger": "first_token", "delay": 0.05, "budget": "off", **settings})

@@ -86,7 +86,9 @@ async def test_a_backup_target_without_a_trusted_certificate_waits_for_the_prima
 
 @whole_and_streamed
 @pytest.mark.parametrize("backup", [{"status": 429}, {"status": 404}, {"reset": True, "first_token_s": 0.0}])
-async def test_when_both_fail_the_primarys_error_is_the_callers(hedge: Hedge, send: Send, backup: dict[str, Any]) -> None:
+async def test_when_both_fail_the_primarys_error_is_the_callers(
+    hedge: Hedge, send: Send, backup: dict[str, Any]
+) -> None:
     client = hedge(max_backups=1)
     with pytest.raises(openai.InternalServerError) as failed:
         await send(client, "5/both", SLOWER_ERROR, backup)

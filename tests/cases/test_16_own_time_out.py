@@ -78,7 +78,11 @@ async def task_cancelled(call: Callable[[], Awaitable[None]]) -> None:
     assert task.cancelled()
 
 
-IN_A_RACE = ("whole, during the race", "streamed, during the race with one's headers", "streamed, mid-stream of the backup")
+IN_A_RACE = (
+    "whole, during the race",
+    "streamed, during the race with one's headers",
+    "streamed, mid-stream of the backup",
+)
 EVERY = [(asyncio_timeout, moment) for moment in MOMENTS] + [
     (leave, moment) for leave in (wait_for, anyio_fail_after, task_cancelled) for moment in IN_A_RACE
 ]
