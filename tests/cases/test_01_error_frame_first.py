@@ -11,7 +11,7 @@ from tests.sdk.racing import ask, idle, outcomes, stream
 from hedgerow.testing.process import SandboxProcess
 
 BUSY = {"type": "overloaded_error", "message": "busy"}
-HEALTHY = {"first_token_s": 0.25, "text": "healthy"}
+HEALTHY = {"first_token_s": 0.2, "text": "healthy"}
 DONE = "data: [DONE]\n\n"
 
 IN_BAND = {

@@ -56,9 +56,7 @@ async def test_however_the_stream_around_the_error_looks(
 
 
 @whole_and_streamed
-async def test_even_while_nothing_is_known_of_the_provider(
-    hedge: Hedge, hedgerow_sandbox: SandboxProcess, send: Send
-) -> None:
+async def test_even_while_nothing_is_known_of_the_provider(hedge: Hedge, send: Send) -> None:
     client = hedge(delay="p95", budget=0.05)
     assert await send(client, "2/cold", full_queue(ERRORS["number"]), QUICK | {"text": "served"}) == "served"
     (event,) = await recorded(client)

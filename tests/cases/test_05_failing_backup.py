@@ -16,10 +16,10 @@ from tests.sdk.racing import ask, outcomes, stream
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
 
-HEALTHY = {"first_token_s": 0.25, "text": "healthy"}
-SLOWER_ERROR = {"status": 500, "before_headers_s": 0.25}
+HEALTHY = {"first_token_s": 0.2, "text": "healthy"}
+SLOWER_ERROR = {"status": 500, "before_headers_s": 0.2}
 BAD_ANSWERS = {
-    **{str(status): {"status": status} for status in (400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 529)},
+    **{str(status): {"status": status} for status in (400, 401, 404, 408, 429, 500, 503)},
     "429 that asks to wait": {"status": 429, "retry_after": 30},
     "spent quota": {"status": 429, "error_frame": {"error": {"code": "insufficient_quota", "message": "no"}}},
     "reset": {"reset": True, "first_token_s": 0.0},
@@ -43,7 +43,7 @@ async def test_a_backups_bad_answer_waits_for_the_primary(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess, script: dict[str, Any]
 ) -> None:
     client = hedge(max_backups=1)
-    if "cut_after" in script and script["cut_after"]:
+    if script.get("cut_after"):
         # A stream's first tokens would win fairly; what is cut here is an answer nobody can use.
         assert await ask(client, "5/ask", HEALTHY, script) == "healthy"
         return

@@ -18,7 +18,7 @@ from tests.sdk.racing import ask, outcomes, scripted
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
 
-WAIT_S = 0.25
+WAIT_S = 0.15
 LATE = {"before_headers_s": NEVER_S}
 NO_CONTENT = {"first_token_s": NEVER_S}
 FLOWS = {"first_token_s": 0.0, "token_s": 0.01, "tokens": 5_000}

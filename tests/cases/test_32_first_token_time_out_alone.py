@@ -3,6 +3,7 @@
 Right: two switches. The time-out works with the trigger off, with and without a replacement; the race works without a time-out.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import openai
@@ -61,7 +62,7 @@ async def test_each_replacement_has_its_own_time_and_the_call_fails_when_all_are
     assert outcomes(hedgerow_sandbox, "32") == ["disconnected"] * 3
     (event,) = await recorded(client)
     starts = [attempt.started_s for attempt in event.attempts]
-    assert all(later - earlier >= 0.1 for earlier, later in zip(starts, starts[1:], strict=False))
+    assert all(later - earlier >= 0.1 for earlier, later in pairwise(starts))
 
 
 @pytest.mark.parametrize("retries", [0, 1])
@@ -92,7 +93,7 @@ async def test_after_the_first_token_a_long_stream_has_all_the_time_it_needs(
 
 
 @whole_and_streamed
-async def test_the_race_works_without_the_time_out(hedge: Hedge, hedgerow_sandbox: SandboxProcess, send: Send) -> None:
+async def test_the_race_works_without_the_time_out(hedge: Hedge, send: Send) -> None:
     client = hedge()
     await send(client, "32", STALLS["no content"], QUICK)
     (event,) = await recorded(client)

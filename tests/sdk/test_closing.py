@@ -105,7 +105,7 @@ async def test_a_primary_that_loses_is_closed(bench: Bench, send: Any, script: d
 @waiting
 async def test_a_backup_that_loses_is_closed(bench: Bench, send: Any, script: dict[str, Any]) -> None:
     async with bench.hedged() as client:
-        assert await send(client, "c", {"first_token_s": 0.25, "text": "primary"}, script) == "primary"
+        assert await send(client, "c", {"first_token_s": 0.15, "text": "primary"}, script) == "primary"
         await bench.expect("c", "completed", "disconnected")
 
 
@@ -138,7 +138,7 @@ async def test_a_caller_who_leaves_closes_every_attempt(
         attempts = [NO_CONTENT, script] if racing else [script]
         call = asyncio.ensure_future(send(client, "c", *attempts))
         await eventually(lambda: len(outcomes(bench.sandbox, "c")) == len(attempts))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.02)
         call.cancel()
         await asyncio.wait([call])
         assert call.cancelled()
@@ -161,7 +161,7 @@ async def test_a_caller_who_closes_the_stream_in_the_middle_is_seen(bench: Bench
 @everywhere
 @pytest.mark.parametrize("racing", [False, True])
 async def test_the_deadline_closes_every_attempt(bench: Bench, send: Any, script: dict[str, Any], racing: bool) -> None:
-    async with bench.hedged(delay=0.05 if racing else 600.0, timeout_s=0.4) as client:
+    async with bench.hedged(delay=0.05 if racing else 600.0, timeout_s=0.2) as client:
         attempts = [NO_CONTENT, script] if racing else [script]
         with pytest.raises(openai.APITimeoutError):
             await send(client, "c", *attempts)
