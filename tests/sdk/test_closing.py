@@ -17,7 +17,7 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 from tests.sdk.racing import QUICK, ask, eventually, outcomes, scripted, stream
 
 import hedgerow
-from hedgerow.testing.process import SandboxProcess
+from hedgerow.testing.process import QUICK_PROFILE, SandboxProcess
 
 NEVER_S = 30.0
 PLANNED = 2_000
@@ -44,7 +44,9 @@ class Bench:
     def __init__(self, sandbox: SandboxProcess) -> None:
         self.sandbox = sandbox
         self.tls = sandbox.url.startswith("https")
-        self._trusted = ssl.create_default_context(cadata=sandbox.certificate()) if self.tls else True
+        self._trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # of its own: reading all authorities takes long
+        if self.tls:
+            self._trusted.load_verify_locations(cadata=sandbox.certificate())
 
     @asynccontextmanager
     async def hedged(self, **settings: Any) -> AsyncIterator[AsyncOpenAI]:
@@ -83,8 +85,6 @@ class Bench:
 
 @pytest.fixture(params=["tcp", "tls"], scope="module")
 def served(request: pytest.FixtureRequest) -> Iterator[SandboxProcess]:
-    from hedgerow.testing.process import QUICK_PROFILE
-
     with SandboxProcess(profile=QUICK_PROFILE, tls=request.param == "tls") as sandbox:
         yield sandbox
 
