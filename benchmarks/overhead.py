@@ -148,7 +148,7 @@ class CallInMemory:
 
 async def time_the_engine(count: int) -> None:
     """Classify, plan, race, record and tune, with nothing to wait for."""
-    hedger = hedgerow.Hedger(NEVER_LATE, (Place(name="memory", own_account=False),))
+    hedger = hedgerow.Hedger(NEVER_LATE, (Place(name="memory"),))
     headers = ((b"content-type", b"application/json"), (b"accept", b"*/*"), (b"authorization", b"Bearer key"))
     request = WireRequest(method="POST", path=PATH, headers=headers, body=REQUEST)
     times_s: list[float] = []

@@ -11,7 +11,7 @@ from tests.sdk.racing import ask, idle, outcomes, stream
 from hedgerow.testing.process import SandboxProcess
 
 BUSY = {"type": "overloaded_error", "message": "busy"}
-HEALTHY = {"first_token_s": 0.25, "text": "healthy"}
+HEALTHY = {"first_token_s": 0.2, "text": "healthy"}
 DONE = "data: [DONE]\n\n"
 
 IN_BAND = {
@@ -31,7 +31,9 @@ ONLY_STREAMED = {
     "finish reason only": raw(chunk({"content": ""}, finish_reason="error"), DONE),
 }
 STREAMED = IN_BAND | {name: {"raw_body": body} for name, body in ONLY_STREAMED.items()}
-EITHER = [(send, name, script) for send, kinds in ((ask, IN_BAND), (stream, STREAMED)) for name, script in kinds.items()]
+EITHER = [
+    (send, name, script) for send, kinds in ((ask, IN_BAND), (stream, STREAMED)) for name, script in kinds.items()
+]
 
 every_error = pytest.mark.parametrize(
     ("send", "error"),
@@ -62,7 +64,9 @@ async def test_a_primarys_error_frame_leaves_the_healthy_backup_alone(
     assert outcomes(hedgerow_sandbox, "1/primary") == ["failed", "completed"]
 
 
-async def test_when_every_copy_sends_an_error_frame_the_caller_sees_it(hedge: Hedge, hedgerow_sandbox: SandboxProcess) -> None:
+async def test_when_every_copy_sends_an_error_frame_the_caller_sees_it(
+    hedge: Hedge, hedgerow_sandbox: SandboxProcess
+) -> None:
     client = hedge(max_backups=1)
     chunks = await opened(client, "1/all", {"error_frame": {"after": 0, "error": BUSY}})
     with pytest.raises(openai.APIError, match="busy"):

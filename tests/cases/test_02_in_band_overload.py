@@ -36,12 +36,19 @@ async def test_the_next_attempt_starts_at_once(
     assert await send(client, "2/queue", full_queue(error), QUICK | {"text": "served"}) == "served"
     assert outcomes(hedgerow_sandbox, "2/queue") == ["failed", "completed"]
     (event,) = await recorded(client)
-    assert [(attempt.outcome, attempt.reason) for attempt in event.attempts] == [("failed", "primary"), ("won", "error")]
+    assert [(attempt.outcome, attempt.reason) for attempt in event.attempts] == [
+        ("failed", "primary"),
+        ("won", "error"),
+    ]
     assert event.attempts[0].status in (500, 503, 529)
 
 
-@pytest.mark.parametrize("shape", [{"role_chunk": False}, {"end": "eof"}, {"final_newline": False}, {"line_end": "\r\n"}])
-async def test_however_the_stream_around_the_error_looks(hedge: Hedge, hedgerow_sandbox: SandboxProcess, shape: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "shape", [{"role_chunk": False}, {"end": "eof"}, {"final_newline": False}, {"line_end": "\r\n"}]
+)
+async def test_however_the_stream_around_the_error_looks(
+    hedge: Hedge, hedgerow_sandbox: SandboxProcess, shape: dict[str, object]
+) -> None:
     client = hedge(**PATIENT)
     chunks = await opened(client, "2/shape", full_queue(ERRORS["number"], **shape), QUICK | {"text": "served"})
     assert "".join([each.choices[0].delta.content or "" async for each in chunks if each.choices]) == "served"
@@ -49,14 +56,16 @@ async def test_however_the_stream_around_the_error_looks(hedge: Hedge, hedgerow_
 
 
 @whole_and_streamed
-async def test_even_while_nothing_is_known_of_the_provider(hedge: Hedge, hedgerow_sandbox: SandboxProcess, send: Send) -> None:
+async def test_even_while_nothing_is_known_of_the_provider(hedge: Hedge, send: Send) -> None:
     client = hedge(delay="p95", budget=0.05)
     assert await send(client, "2/cold", full_queue(ERRORS["number"]), QUICK | {"text": "served"}) == "served"
     (event,) = await recorded(client)
     assert event.plan == "cold"
 
 
-async def test_a_queue_that_stays_full_is_an_error_for_a_streaming_caller(hedge: Hedge, hedgerow_sandbox: SandboxProcess) -> None:
+async def test_a_queue_that_stays_full_is_an_error_for_a_streaming_caller(
+    hedge: Hedge, hedgerow_sandbox: SandboxProcess
+) -> None:
     client = hedge(**PATIENT)
     chunks = await opened(client, "2/full", full_queue(ERRORS["number"]))
     with pytest.raises(openai.APIError, match="queue full"):
@@ -64,7 +73,9 @@ async def test_a_queue_that_stays_full_is_an_error_for_a_streaming_caller(hedge:
     await expect_failure(client, hedgerow_sandbox, attempts=3)
 
 
-async def test_a_queue_that_stays_full_shows_its_error_to_a_buffered_caller(hedge: Hedge, hedgerow_sandbox: SandboxProcess) -> None:
+async def test_a_queue_that_stays_full_shows_its_error_to_a_buffered_caller(
+    hedge: Hedge, hedgerow_sandbox: SandboxProcess
+) -> None:
     client = hedge(max_backups=0, **PATIENT)
     answer = await client.chat.completions.with_raw_response.create(
         model="m", messages=MESSAGES, extra_headers=scripted("2/full", full_queue(ERRORS["number"]))

@@ -16,10 +16,10 @@ from tests.sdk.racing import ask, outcomes, stream
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
 
-HEALTHY = {"first_token_s": 0.25, "text": "healthy"}
-SLOWER_ERROR = {"status": 500, "before_headers_s": 0.25}
+HEALTHY = {"first_token_s": 0.2, "text": "healthy"}
+SLOWER_ERROR = {"status": 500, "before_headers_s": 0.2}
 BAD_ANSWERS = {
-    **{str(status): {"status": status} for status in (400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 529)},
+    **{str(status): {"status": status} for status in (400, 401, 404, 408, 429, 500, 503)},
     "429 that asks to wait": {"status": 429, "retry_after": 30},
     "spent quota": {"status": 429, "error_frame": {"error": {"code": "insufficient_quota", "message": "no"}}},
     "reset": {"reset": True, "first_token_s": 0.0},
@@ -43,7 +43,7 @@ async def test_a_backups_bad_answer_waits_for_the_primary(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess, script: dict[str, Any]
 ) -> None:
     client = hedge(max_backups=1)
-    if "cut_after" in script and script["cut_after"]:
+    if script.get("cut_after"):
         # A stream's first tokens would win fairly; what is cut here is an answer nobody can use.
         assert await ask(client, "5/ask", HEALTHY, script) == "healthy"
         return
@@ -86,7 +86,9 @@ async def test_a_backup_target_without_a_trusted_certificate_waits_for_the_prima
 
 @whole_and_streamed
 @pytest.mark.parametrize("backup", [{"status": 429}, {"status": 404}, {"reset": True, "first_token_s": 0.0}])
-async def test_when_both_fail_the_primarys_error_is_the_callers(hedge: Hedge, send: Send, backup: dict[str, Any]) -> None:
+async def test_when_both_fail_the_primarys_error_is_the_callers(
+    hedge: Hedge, send: Send, backup: dict[str, Any]
+) -> None:
     client = hedge(max_backups=1)
     with pytest.raises(openai.InternalServerError) as failed:
         await send(client, "5/both", SLOWER_ERROR, backup)

@@ -64,7 +64,7 @@ async def test_a_transport_with_http2_is_refused_with_the_reason() -> None:
 async def test_attempts_speak_http_1_1_and_a_hundred_cancelled_ones_are_seen_by_the_server(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess
 ) -> None:
-    client = hedge(delay=0.0)
+    client = hedge(delay=0.0, max_backups=1)
     for number in range(100):
         answer = await client.chat.completions.with_raw_response.create(
             model="m",
@@ -74,4 +74,5 @@ async def test_attempts_speak_http_1_1_and_a_hundred_cancelled_ones_are_seen_by_
         assert answer.http_response.http_version == "HTTP/1.1"
     await all_closed(client, hedgerow_sandbox)
     for number in range(100):
-        assert outcomes(hedgerow_sandbox, f"8/{number}") == ["disconnected", "completed"]
+        # Both start together, so either may arrive first.
+        assert sorted(outcomes(hedgerow_sandbox, f"8/{number}")) == ["completed", "disconnected"]

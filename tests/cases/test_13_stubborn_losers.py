@@ -121,7 +121,12 @@ async def clings(hedge: Hedge, hedgerow_sandbox: SandboxProcess) -> AsyncIterato
     ],
 )
 async def test_the_answer_is_there_while_the_loser_still_clings(
-    clings: Clings, hedgerow_sandbox: SandboxProcess, send: Send, then: str, loser: int, attempts: list[dict[str, object]]
+    clings: Clings,
+    hedgerow_sandbox: SandboxProcess,
+    send: Send,
+    then: str,
+    loser: int,
+    attempts: list[dict[str, object]],
 ) -> None:
     transport, client = clings(then)
     hedger = hedgerow.hedger_of(client)

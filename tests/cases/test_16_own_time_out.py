@@ -18,7 +18,7 @@ from tests.sdk.racing import ask, outcomes, scripted
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
 
-WAIT_S = 0.25
+WAIT_S = 0.15
 LATE = {"before_headers_s": NEVER_S}
 NO_CONTENT = {"first_token_s": NEVER_S}
 FLOWS = {"first_token_s": 0.0, "token_s": 0.01, "tokens": 5_000}
@@ -78,7 +78,11 @@ async def task_cancelled(call: Callable[[], Awaitable[None]]) -> None:
     assert task.cancelled()
 
 
-IN_A_RACE = ("whole, during the race", "streamed, during the race with one's headers", "streamed, mid-stream of the backup")
+IN_A_RACE = (
+    "whole, during the race",
+    "streamed, during the race with one's headers",
+    "streamed, mid-stream of the backup",
+)
 EVERY = [(asyncio_timeout, moment) for moment in MOMENTS] + [
     (leave, moment) for leave in (wait_for, anyio_fail_after, task_cancelled) for moment in IN_A_RACE
 ]

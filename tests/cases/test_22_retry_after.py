@@ -125,9 +125,7 @@ async def test_the_caller_sees_the_header_and_the_sdk_does_not_wait_for_days(
     assert outcomes(hedgerow_sandbox, "22/pushed") == ["failed"]
 
 
-async def test_another_key_takes_the_backup_and_the_replacement(
-    hedge: Hedge, hedgerow_sandbox: SandboxProcess
-) -> None:
+async def test_another_key_takes_the_backup_and_the_replacement(hedge: Hedge, hedgerow_sandbox: SandboxProcess) -> None:
     client = hedge(backup=hedgerow.Target(api_key="other", name="other key"), **BUDGET)
     assert await call(client, "22/replaced", {"status": 429, "retry_after": SIXTEEN_DAYS_S}, {"text": "yes"}) == "yes"
     assert await is_backed_up(client, hedgerow_sandbox, "22/late")

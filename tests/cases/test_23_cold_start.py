@@ -73,7 +73,9 @@ async def test_after_an_idle_hour_usual_calls_are_not_doubled(hedge: Hedge, hedg
     assert outcomes(hedgerow_sandbox, "23/late") == ["disconnected", "completed"]
 
 
-async def test_a_window_in_time_that_has_run_empty_is_cold_again(hedge: Hedge, hedgerow_sandbox: SandboxProcess) -> None:
+async def test_a_window_in_time_that_has_run_empty_is_cold_again(
+    hedge: Hedge, hedgerow_sandbox: SandboxProcess
+) -> None:
     clock = JumpingClock()
     client = hedge(clock=clock, window="30m", **BY_QUANTILE)
     await calls(client, "before", 2 * ENOUGH, QUICK)

@@ -22,7 +22,7 @@ from hedgerow.values.request import RequestFacts
 __all__ = ["Outcome", "simulate"]
 
 ENDS, ANSWER_ENDS, CHECK = 0, 1, 2
-HOME = Place(name="home", own_account=False)
+HOME = Place(name="home")
 KINDS = {429: FailureKind.RATE_LIMITED, 503: FailureKind.OVERLOADED, 529: FailureKind.OVERLOADED}
 TRANSIENT = frozenset({408, 409, 500, 502, 504})
 

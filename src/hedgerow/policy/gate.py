@@ -28,10 +28,10 @@ OBSERVED_REFUND = 0.5  # an observed wish has no outcome: half of them are taken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A target as the gate sees it. `own_account`: another key or base URL than the primary's, so that its limits differ."""
+    """A target as the gate sees it. `account`: the same for all places that share a key and base URL, hence their limits."""
 
     name: str
-    own_account: bool
+    account: str = "home"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Gate:
         self.bucket = None if policy.share is None else Bucket(policy.share, policy.requests_share)
         self.in_flight = 0
         self.refusals: dict[str, int] = {}
+        self.queues = [False] * len(places)  # which places queue on themselves: a backup there joins the queue
         self._sent_at: deque[int] = deque()  # the number of requests at each backup of late
         self._probes = 0
-        self._held_until_s: dict[tuple[int, str | None], float] = {}
-        self._scarce_until_s: dict[tuple[int, str | None], float] = {}
-        self.queues = [False] * len(places)  # which places queue on themselves: a backup there joins the queue
+        self._held_until_s: dict[tuple[str, str | None], float] = {}
+        self._scarce_until_s: dict[tuple[str, str | None], float] = {}
         self._gated_until_s: dict[tuple[int, Key], float] = {}
 
     def admit(self) -> None:
@@ -97,7 +97,12 @@ class Gate:
         somebody should be told: its configuration is wrong."""
         if failure.kind in (FailureKind.RATE_LIMITED, FailureKind.OVERLOADED):
             asked_s = failure.retry_after_s if failure.retry_after_s is not None else HOLD_OFF_S
-            self._hold(entrant.target, key.model, now_s + min(max(asked_s, 0.0), LONGEST_HOLD_OFF_S), now_s)
+            self._hold(
+                self._places[entrant.target].account,
+                key.model,
+                now_s + min(max(asked_s, 0.0), LONGEST_HOLD_OFF_S),
+                now_s,
+            )
         if failure.kind is not FailureKind.FATAL or entrant.target == 0:
             return False
         first_time = (entrant.target, key) not in self._gated_until_s
@@ -106,10 +111,11 @@ class Gate:
 
     def note_room(self, place: int, key: Key, room: float, now_s: float) -> None:
         """A provider said what share 0..1 of its rate limits is left for a model."""
+        limits = (self._places[place].account, key.model)
         if room < ROOM_KEPT:
-            self._scarce_until_s[(place, key.model)] = now_s + ROOM_TOLD_S
+            self._scarce_until_s[limits] = now_s + ROOM_TOLD_S
         else:
-            self._scarce_until_s.pop((place, key.model), None)
+            self._scarce_until_s.pop(limits, None)
 
     def _limit(self, bucket: Bucket, attempts: int) -> str | None:
         """The hard limits, then the bucket: why not, or None and the backup is paid for."""
@@ -130,44 +136,44 @@ class Gate:
     def _place_for(self, ask: Ask, entrants: tuple[Entrant, ...], key: Key, now_s: float) -> Permit:
         failed = entrants[ask.failed] if ask.failed is not None else None
         used = {entrant.target for entrant in entrants}
-        pushed_back = (
-            failed is not None and failed.failure is not None and failed.failure.kind is FailureKind.RATE_LIMITED
-        )
+        kind = None if failed is None else _kind_of(failed)
         listed = [place for place in range(1, len(self._places)) if place not in used]
         choices = [place for place in listed if not self._is_gated(place, key, now_s)] + [0]
         for place in choices:
-            if pushed_back and not self._another_account(place, entrants):
+            if kind is FailureKind.RATE_LIMITED and self._was_told(place, entrants):
                 continue
             if failed is None and self.queues[place] and self.bucket is not None:
                 continue
             if not self._is_held(place, key, now_s):
                 return Permit(place)
-        replaces = failed is not None and failed.failure is not None and failed.failure.kind is FailureKind.OVERLOADED
-        if replaces and not self._replaced_before(entrants, failed):
+        if kind is FailureKind.OVERLOADED and not self._replaced_before(entrants, failed):
             return Permit(choices[0])
         if failed is None and self.queues[0] and not self._is_held(0, key, now_s):
             return Permit(None, "self_queueing")
         return Permit(None, f"rate_limited:{self._places[choices[-1]].name}")
 
-    def _another_account(self, place: int, entrants: Collection[Entrant]) -> bool:
-        """Would this target be counted under other limits than every attempt so far that was told 429?"""
-        told = {e.target for e in entrants if e.failure is not None and e.failure.kind is FailureKind.RATE_LIMITED}
-        return place not in told and (self._places[place].own_account or any(self._places[t].own_account for t in told))
+    def _was_told(self, place: int, entrants: Collection[Entrant]) -> bool:
+        """Has an attempt of this race been told 429 under the limits that hold at this place?"""
+        told = {self._places[e.target].account for e in entrants if _kind_of(e) is FailureKind.RATE_LIMITED}
+        return self._places[place].account in told
 
     def _replaced_before(self, entrants: tuple[Entrant, ...], failed: Entrant | None) -> bool:
         """After 503 or 529 one replacement goes at once, though the target is held off: one, not a chain of them."""
-        overloaded = [e for e in entrants if e.failure is not None and e.failure.kind is FailureKind.OVERLOADED]
-        return any(entrant is not failed for entrant in overloaded)
+        return any(_kind_of(entrant) is FailureKind.OVERLOADED and entrant is not failed for entrant in entrants)
 
     def _is_held(self, place: int, key: Key, now_s: float) -> bool:
-        target = (place, key.model)
-        until_s = max(self._held_until_s.get(target, now_s), self._scarce_until_s.get(target, now_s))
+        limits = (self._places[place].account, key.model)
+        until_s = max(self._held_until_s.get(limits, now_s), self._scarce_until_s.get(limits, now_s))
         return self.bucket is not None and until_s > now_s
 
     def _is_gated(self, place: int, key: Key, now_s: float) -> bool:
         return self._gated_until_s.get((place, key), now_s) > now_s
 
-    def _hold(self, place: int, model: str | None, until_s: float, now_s: float) -> None:
+    def _hold(self, account: str, model: str | None, until_s: float, now_s: float) -> None:
         for past in [held for held, end_s in self._held_until_s.items() if end_s <= now_s]:
             del self._held_until_s[past]
-        self._held_until_s[(place, model)] = max(until_s, self._held_until_s.get((place, model), until_s))
+        self._held_until_s[(account, model)] = max(until_s, self._held_until_s.get((account, model), until_s))
+
+
+def _kind_of(entrant: Entrant) -> FailureKind | None:
+    return None if entrant.failure is None else entrant.failure.kind

@@ -4,12 +4,14 @@ The primary runs in the caller's task, backups in tasks of their own; losers are
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Coroutine
 from typing import Any
 
 from hedgerow.clock import Clock, Timer
 from hedgerow.dialects.base import Dialect
+from hedgerow.policy.gate import Permit
 from hedgerow.race import signals as s
 from hedgerow.race.attempt import Attempt, Verdicts
 from hedgerow.race.foreground import Foreground
@@ -18,10 +20,12 @@ from hedgerow.race.referee import Referee
 from hedgerow.race.state import Fate, RaceRules, Stage
 from hedgerow.race.stream import Delivery
 from hedgerow.race.upstream import Call
-from hedgerow.values.failure import Failure
+from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.request import RequestFacts
 
 __all__ = ["Race"]
+
+log = logging.getLogger("hedgerow")
 
 
 class Race:
@@ -141,7 +145,11 @@ class Race:
     def _ask(self, ask: s.Ask) -> None:
         if ask.failed is None and self.trigger_at_s is None:
             self.trigger_at_s = self.clock.now()
-        permit = self._referee.ask(self, ask)
+        try:
+            permit = self._referee.ask(self, ask)
+        except Exception:  # logged here; the call goes on with what runs
+            log.exception("deciding on a backup failed; none is sent")
+            permit = Permit(None, "trouble")
         now_s, view = self.clock.now(), self._view()
         answer = s.Refused(now_s, view) if permit.target is None else s.Granted(now_s, permit.target, view)
         self._signals.append(answer)
@@ -159,12 +167,12 @@ class Race:
         """What the caller gets: the chosen attempt's answer, or its error, with the other errors as notes."""
         if self.chosen is None:
             raise self.call.deadline_error(f"no answer within timeout_s = {self.state.rules.timeout_s:g} s")
-        attempt = self.attempts[self.chosen]
-        if attempt.response is not None and attempt.error is None:
+        attempt, failure = self.attempts[self.chosen], self.state.entrants[self.chosen].failure
+        timed_out = failure is not None and failure.kind is FailureKind.TIMEOUT
+        if attempt.response is not None and attempt.error is None and not timed_out:
             return Delivery(self, attempt)
         error = attempt.error
         if error is None:
-            failure = self.state.entrants[self.chosen].failure
             error = self.call.attempt_time_out(f"attempt {self.chosen}: {failure.error if failure else 'no answer'}")
         for other in self.state.entrants:
             if other.number != self.chosen and other.failure is not None:

@@ -13,6 +13,7 @@ from hedgerow.record.recorder import Store
 from hedgerow.settings import Policy, Target
 from hedgerow.transports.httpx2_private import clone_client, http_client_of, transport_for, transports_of
 from hedgerow.transports.httpx2_transport import AsyncTransport, make_hedger
+from hedgerow.transports.targets import Home
 
 __all__ = ["hedged", "hedger_of"]
 
@@ -49,7 +50,8 @@ def hedged(
     if any(isinstance(transport, AsyncTransport) for transport in transports_of(http_client)):
         raise UnsupportedError("this client is hedged already: hedging it again would multiply the backups")
     sdk: Any = client
-    hedger, targets = make_hedger(policy, backup, clock=clock, events=events, name=sdk.base_url.host)
+    home = Home(str(sdk.base_url), sdk.api_key)
+    hedger, targets = make_hedger(policy, backup, clock=clock, events=events, name=sdk.base_url.host, home=home)
 
     def wrap(inner: httpx2.AsyncBaseTransport) -> AsyncTransport:
         def choose(url: httpx2.URL) -> httpx2.AsyncBaseTransport:

@@ -8,16 +8,17 @@ from hedgerow.clock import Clock
 from hedgerow.dialects.encoding import decodable_accept_encoding
 from hedgerow.engine import Hedger
 from hedgerow.errors import SettingError, UnsupportedError
-from hedgerow.policy.gate import Place
 from hedgerow.race.stream import Delivery
 from hedgerow.record.recorder import Store
 from hedgerow.settings import Policy, Target
 from hedgerow.transports.httpx2_private import refuse_http2
 from hedgerow.transports.httpx2_upstream import Httpx2Call, Httpx2Response, Route, TimeOut
-from hedgerow.transports.targets import place_of, request_for
+from hedgerow.transports.targets import Home, home_place, place_of, request_for
 from hedgerow.values.request import WireRequest
 
 __all__ = ["AsyncTransport", "make_hedger"]
+
+UNKNOWN_HOME = Home()
 
 
 def make_hedger(
@@ -27,13 +28,17 @@ def make_hedger(
     clock: Clock | None = None,
     events: Store | None = None,
     name: str = "primary",
+    home: Home = UNKNOWN_HOME,
 ) -> tuple[Hedger, tuple[Target, ...]]:
     """A Hedger and its backup targets, as the public functions take them."""
     if events is not None and not callable(getattr(events, "append", None)):
         allowed = "None (the last 10,000 in memory) or an object with append(event) and close()"
         raise SettingError("events", events, allowed, fix="hedger_of(client).subscribe(hook) hands every event on")
     targets = () if backup is None else (backup,) if isinstance(backup, Target) else tuple(backup)
-    places = (Place(name=name, own_account=False), *(place_of(t, n) for n, t in enumerate(targets, start=1)))
+    places = (
+        home_place(home, name),
+        *(place_of(target, number, home) for number, target in enumerate(targets, start=1)),
+    )
     return Hedger(policy or Policy(), places, clock=clock, store=events), targets
 
 

@@ -1,6 +1,8 @@
 """Rewrites a request for a backup target: its URL, its key, and what the target lays over the body."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, cast
 
 import httpx2
@@ -9,7 +11,7 @@ import orjson
 from hedgerow.policy.gate import Place
 from hedgerow.settings import Target
 
-__all__ = ["place_of", "request_for"]
+__all__ = ["Home", "home_place", "place_of", "request_for"]
 
 CREDENTIAL_HEADERS = (
     "authorization",
@@ -24,11 +26,29 @@ CREDENTIAL_HEADERS = (
 ENDPOINTS = ("/chat/completions", "/embeddings")
 
 
-def place_of(target: Target, number: int) -> Place:
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where the client itself sends: its base URL and key, as far as they are known."""
+
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+
+    def account_of(self, base_url: str | None, api_key: str | None) -> str:
+        """The same text for the same base URL and key, which it does not tell."""
+        url, key = (base_url or self.base_url or "").rstrip("/"), api_key or self.api_key or ""
+        return sha256(f"{url}\n{key}".encode()).hexdigest()
+
+
+def home_place(home: Home, name: str) -> Place:
+    """The client's own endpoint as a place."""
+    return Place(name=name, account=home.account_of(None, None))
+
+
+def place_of(target: Target, number: int, home: Home) -> Place:
     """How the gate and the events see a target."""
     origin = None if target.base_url is None else httpx2.URL(target.base_url).netloc.decode("ascii")
     name = target.name or origin or f"backup-{number}"
-    return Place(name=name, own_account=target.base_url is not None or target.api_key is not None)
+    return Place(name=name, account=home.account_of(target.base_url, target.api_key))
 
 
 def request_for(target: Target, request: httpx2.Request, body: bytes) -> httpx2.Request:

@@ -10,9 +10,9 @@ from hedgerow.settings import Policy
 from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.request import Key, RequestFacts
 
-HOME = Place(name="home", own_account=False)
-SAME_ACCOUNT = Place(name="priority", own_account=False)
-ABROAD = Place(name="abroad", own_account=True)
+HOME = Place(name="home")
+SAME_ACCOUNT = Place(name="priority")
+ABROAD = Place(name="abroad", account="abroad")
 KEY = Key.of(RequestFacts(dialect="openai_chat", model="m"), "home")
 LATE = Ask("first_token")
 PRIMARY = Entrant(0, 0, "primary", 0.0)

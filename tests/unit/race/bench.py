@@ -10,8 +10,8 @@ from hedgerow.policy.gate import Place
 from hedgerow.settings import Policy
 from hedgerow.values.event import Event
 
-HERE = Place(name="primary", own_account=False)
-ELSEWHERE = Place(name="elsewhere", own_account=True)
+HERE = Place(name="primary")
+ELSEWHERE = Place(name="elsewhere", account="elsewhere")
 
 
 class Bench:

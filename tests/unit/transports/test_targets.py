@@ -5,7 +5,7 @@ import orjson
 import pytest
 
 from hedgerow.settings import Target
-from hedgerow.transports.targets import place_of, request_for
+from hedgerow.transports.targets import Home, home_place, place_of, request_for
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "metadata": {"a": "1"}}
 
@@ -84,9 +84,21 @@ def test_without_set_the_body_goes_as_it_is() -> None:
     assert sent(Target(base_url="https://eu.example/v1")).content == orjson.dumps(BODY)
 
 
-def test_places_say_whether_other_limits_count_there() -> None:
-    assert place_of(Target(set={"a": 1}), 1).own_account is False
-    assert place_of(Target(api_key="k"), 1).own_account is True
-    assert place_of(Target(base_url="https://eu.example/v1"), 1).name == "eu.example"
-    assert place_of(Target(base_url="https://eu.example/v1", name="europe"), 1).name == "europe"
-    assert place_of(Target(set={"a": 1}), 2).name == "backup-2"
+def test_places_share_limits_if_they_share_key_and_base_url() -> None:
+    home = Home("https://api.openai.com/v1/", "mine")
+    here = home_place(home, "here").account
+    same = [Target(set={"a": 1}), Target(api_key="mine"), Target(base_url="https://api.openai.com/v1", api_key="mine")]
+    other = [
+        Target(api_key="theirs"),
+        Target(base_url="https://eu.example/v1"),
+        Target(base_url="https://eu.example/v1", api_key="k"),
+    ]
+    assert {place_of(target, 1, home).account for target in same} == {here}
+    assert len({here, *(place_of(target, 1, home).account for target in other)}) == 4
+    assert "mine" not in repr(home) + here
+
+
+def test_places_are_named_after_their_origin_unless_they_have_a_name() -> None:
+    assert place_of(Target(base_url="https://eu.example/v1"), 1, Home()).name == "eu.example"
+    assert place_of(Target(base_url="https://eu.example/v1", name="europe"), 1, Home()).name == "europe"
+    assert place_of(Target(set={"a": 1}), 2, Home()).name == "backup-2"
