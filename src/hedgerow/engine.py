@@ -6,11 +6,13 @@ import os
 import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 from random import Random
 
 from hedgerow.clock import Clock, SystemClock
 from hedgerow.context import current_context
+from hedgerow.dialects.base import Dialect, StreamingDialect
 from hedgerow.dialects.rate_limits import room_left
 from hedgerow.dialects.registry import dialect_for
 from hedgerow.errors import UnsupportedError
@@ -20,6 +22,7 @@ from hedgerow.policy.plan import Caller
 from hedgerow.policy.trouble import Outlook
 from hedgerow.race.attempt import Attempt
 from hedgerow.race.driver import Race
+from hedgerow.race.order import Order
 from hedgerow.race.signals import Ask
 from hedgerow.race.state import CommitOn, Entrant, Fate
 from hedgerow.race.stream import Delivery
@@ -31,10 +34,11 @@ from hedgerow.settings import Policy
 from hedgerow.units import parse_share
 from hedgerow.values.event import Event
 from hedgerow.values.failure import Failure
-from hedgerow.values.request import WireRequest
+from hedgerow.values.request import RequestFacts, WireRequest
 
 __all__ = ["Hedger"]
 
+REFUSED_STREAM = frozenset({400, 422})
 POLL_S, MOST_POLLS = 0.002, 2_000
 
 log = logging.getLogger("hedgerow")
@@ -65,6 +69,7 @@ class Hedger:
         self.plans: Counter[str] = Counter()
         self.source = f"{socket.gethostname()}:{os.getpid()}"
         self._open: set[Race] = set()
+        self._never_streamed: set[tuple[str, str | None]] = set()  # who answered 400 to a stream that was not asked for
         self._unwritten: deque[tuple[Race, Circumstances]] = deque()
         self._random = random or Random()
         self._closed = False
@@ -79,11 +84,17 @@ class Hedger:
         """
         dialect = dialect_for(request)
         facts = dialect.facts(request)
-        flight = self.pilot.prepare(facts, self._caller(sdk_retry, obstacle), now_s=self.clock.now())
-        umpire = _Umpire(self, flight, sdk_retry)
-        race = Race(call, flight.plan.rules, dialect=dialect, facts=facts, clock=self.clock, referee=umpire)
-        self._begin(race, flight)
-        return await race.run()
+        whole = _whole_of(dialect, request, facts) if self.policy.upstream_stream else None
+        if whole is not None and (facts.dialect, facts.model) in self._never_streamed:
+            whole = None
+        order = Order(dialect=dialect, facts=facts, streamed_body=whole)
+        caller = self._caller(sdk_retry, obstacle)
+        race = self._race(call, order, caller)
+        delivery = await race.run()
+        if whole is None or not await self._refused(race, delivery):
+            return delivery
+        self._never_streamed.add((facts.dialect, facts.model))
+        return await self._race(call, replace(order, streamed_body=None), caller).run()
 
     @property
     def events(self) -> Iterable[Event]:
@@ -167,6 +178,28 @@ class Hedger:
             control=self._random.random() < parse_share(self.policy.control_share),
         )
 
+    def _race(self, call: Call, order: Order, caller: Caller) -> Race:
+        """Plan a race and count it."""
+        streamed = order.streamed_body is not None
+        flight = self.pilot.prepare(order.facts, caller, streamed=streamed, now_s=self.clock.now())
+        umpire = _Umpire(self, flight, caller.sdk_retry)
+        race = Race(call, flight.plan.rules, order, clock=self.clock, referee=umpire)
+        self._begin(race, flight)
+        return race
+
+    async def _refused(self, race: Race, delivery: Delivery) -> bool:
+        """Did the provider object to the stream that we asked for in the caller's stead? Then nobody hears of this race."""
+        dialect, failed = race.order.dialect, race.outcome == "failed"
+        if not failed or delivery.status not in REFUSED_STREAM or not isinstance(dialect, StreamingDialect):
+            return False
+        body = b"".join(race.attempts[race.chosen or 0].chunks)
+        if not dialect.refuses_streaming(delivery.status, body):
+            return False
+        self._unwritten = deque(entry for entry in self._unwritten if entry[0] is not race)
+        self.counts["requests"] -= 1
+        self.counts["failed"] -= 1
+        return True
+
     def _begin(self, race: Race, flight: Flight) -> None:
         try:
             asyncio.current_task()
@@ -210,6 +243,9 @@ class _Umpire:
     def outlook(self) -> Outlook:
         return self._pilot.outlook(self._flight, self._clock.now())
 
+    def chars_per_token(self) -> float:
+        return self._flight.usual.chars_per_token
+
     def ask(self, race: Race, ask: Ask) -> Permit:
         return self._pilot.ask(self._flight, ask, race.state.entrants, self._clock.now())
 
@@ -252,7 +288,11 @@ class _Umpire:
         """What the winner's answer tells of lengths and pace; the latter only where the stream could be watched."""
         assert winner.reader is not None
         facts = winner.reader.facts
-        tokens = facts.visible_chars / self._flight.known.chars_per_token
+        tokens = facts.visible_chars / winner.chars_per_token
+        if facts.usage is not None:
+            self._flight.known.learn_chars(
+                facts.visible_chars, facts.usage.output_tokens - facts.usage.reasoning_tokens
+            )
         losers = sum(
             e.fate is Fate.LOST or (e.number != winner.number and e.fate is Fate.FAILED) for e in race.state.entrants
         )
@@ -281,3 +321,10 @@ def _has_content(race: Race) -> bool:
         return False
     reader = race.attempts[race.chosen].reader
     return reader is not None and reader.facts.failure is None and reader.facts.content
+
+
+def _whole_of(dialect: Dialect, request: WireRequest, facts: RequestFacts) -> bytes | None:
+    """The body that asks for a whole answer as a stream; None if the caller streams, or it cannot be asked for so."""
+    if facts.stream or request.body is None or not isinstance(dialect, StreamingDialect):
+        return None
+    return dialect.streamed(request)

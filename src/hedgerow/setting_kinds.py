@@ -133,7 +133,7 @@ def read_prior(value: object, row: Setting) -> object:
     if not isinstance(value, Mapping):
         raise SettingError(row.name, value, row.allowed)
     given = cast("Mapping[str, object]", value)
-    if given.keys() != {part.name for part in fields(Prior)}:
+    if sorted(given) != sorted(part.name for part in fields(Prior)):
         raise SettingError(row.name, dict(given), row.allowed)
     return Prior(**{name: parse_seconds(seconds, name=f"prior.{name}") for name, seconds in given.items()})
 

@@ -40,6 +40,10 @@ class AssemblingReader(AnswerReader, Protocol):
         """The body the API would have sent unstreamed. To be asked once, of an answer that has ended."""
         ...
 
+    def error_response(self) -> bytes:
+        """The error that came inside the stream, as the body the API answers errors with; empty if there was none."""
+        ...
+
 
 class Dialect(Protocol):
     """One API's wire format."""

@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
-__all__ = ["Headers", "header_value"]
+__all__ = ["Headers", "assembled_headers", "header_value"]
+
+# What says how a body was carried, and no longer does once the body is another.
+CARRIAGE = frozenset({b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"})
 
 Headers = Sequence[tuple[bytes, bytes]]
 """Pairs in the order they arrived; names in any case."""
@@ -14,3 +17,9 @@ def header_value(headers: Headers, name: bytes) -> str | None:
         if key.lower() == name:
             return value.decode("latin-1")
     return None
+
+
+def assembled_headers(headers: Headers, body: bytes) -> list[tuple[bytes, bytes]]:
+    """A stream's response headers made those of an assembled `body`: JSON, not encoded, of its length; others as they are."""
+    kept = [(name, value) for name, value in headers if name.lower() not in CARRIAGE]
+    return [*kept, (b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]

@@ -15,11 +15,9 @@ from hedgerow.dialects.openai_assembly_growth import First, Kinds, Record, Repla
 from hedgerow.dialects.openai_chat_answer import ChatAnswerReader
 from hedgerow.dialects.sse import ServerSentEvent
 
-__all__ = ["Assembler", "AssemblingChatReader", "assembled_headers"]
+__all__ = ["Assembler", "AssemblingChatReader"]
 
 ANSWER: Kinds = MappingProxyType({"id": First, "created": First, "model": First, "usage": Replaced, "choices": Choices})
-# What says how the body was carried, and no longer does.
-CARRIAGE = frozenset({b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"})
 
 
 class Assembler:
@@ -71,13 +69,14 @@ class Assembler:
 class AssemblingChatReader(ChatAnswerReader):
     """Reads an answer as ChatAnswerReader does, and hands on what it has parsed: one pass for both. Not shared."""
 
-    __slots__ = ("_assembler", "_handed_on", "_left_out")
+    __slots__ = ("_assembler", "_error", "_handed_on", "_left_out")
 
     def __init__(self, headers: Headers) -> None:
         super().__init__(headers)
         self._assembler = Assembler()
         self._handed_on = False  # has the event at hand been read?
         self._left_out = False
+        self._error = b""
 
     @property
     def streamed(self) -> bool | None:
@@ -93,9 +92,16 @@ class AssemblingChatReader(ChatAnswerReader):
         """The whole answer as JSON; see Assembler.response."""
         return self._assembler.response()
 
+    def error_response(self) -> bytes:
+        """The error that came inside the stream, as the JSON body the API answers errors with; empty if there was none."""
+        return self._error
+
     def _read_event(self, event: ServerSentEvent) -> None:
         self._handed_on = False
+        failed_before = self.facts.failure is not None
         super()._read_event(event)
+        if self.facts.failure is not None and not failed_before:
+            self._error = bytes(event.data)
         if not self._handed_on and event.data.startswith(b"{"):
             self._left_out = True
 
@@ -103,12 +109,6 @@ class AssemblingChatReader(ChatAnswerReader):
         super()._read_completion(completion)
         self._assembler.take(completion)
         self._handed_on = True
-
-
-def assembled_headers(headers: Headers, body: bytes) -> list[tuple[bytes, bytes]]:
-    """A stream's response headers made those of an assembled `body`: JSON, not encoded, of its length; others as they are."""
-    kept = [(name, value) for name, value in headers if name.lower() not in CARRIAGE]
-    return [*kept, (b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
 
 
 def _dumps(value: object) -> bytes:

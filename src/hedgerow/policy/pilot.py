@@ -25,6 +25,7 @@ __all__ = ["Answer", "Flight", "Pilot"]
 
 MIN_IDLE_S, IDLE_GAPS = 0.15, 5.0
 SLOW_PACE = 1.5
+SHORTEST_STALL_S, STALL_GAPS = 10.0, 20.0
 NOBODY = Caller()
 
 
@@ -91,16 +92,18 @@ class Pilot:
         self._delay = None if policy.delay == "auto" else parse_delay(policy.delay)
         self._steered = self._delay is None and policy.share is not None and policy.trigger != "off"
 
-    def prepare(self, facts: RequestFacts, caller: Caller = NOBODY, *, now_s: float = 0.0) -> Flight:
-        """Plan a request; nothing is counted yet."""
-        key = Key.of(facts, self.places[0].name)
+    def prepare(
+        self, facts: RequestFacts, caller: Caller = NOBODY, *, streamed: bool = False, now_s: float = 0.0
+    ) -> Flight:
+        """Plan a request; nothing is counted yet. streamed: its answer will be streamed upstream though nobody asked."""
+        key = Key.of(facts, self.places[0].name, streamed=streamed)
         known = usual = self.statistics.of(key)
         if len(ring := self._ring(known)) < ENOUGH:
             usual = self.statistics.warm_sibling(key) or known
         elif self._delay is None and self.controller.d_per_b is None:
             self.controller.start(self._b_of(known), ring.quantile(0.9) or 0.0)
         warm = self._limit_s(usual, now_s) is not None
-        plan = make_plan(facts, self.policy, self._limits, caller, warm=warm)
+        plan = make_plan(facts, self.policy, self._limits, caller, warm=warm, stall_s=self._stall_s(usual))
         return Flight(
             facts=facts,
             key=key,
@@ -227,6 +230,12 @@ class Pilot:
         usual_s = ring.quantile(self._delay.quantile, now_s)
         return None if usual_s is None or len(ring) < ENOUGH else usual_s + self._delay.offset_s
 
+    def _stall_s(self, usual: KeyStatistics) -> float | None:
+        """How long a stream may be silent before it has failed."""
+        if self.policy.stall_s != "auto":
+            return self.policy.stall_s if isinstance(self.policy.stall_s, float) else None
+        return max(SHORTEST_STALL_S, STALL_GAPS * (usual.gaps.quantile(0.99) or 0.0))
+
     def _by_prior(self, known: KeyStatistics) -> bool:
         """Is a prior all there is to go by?"""
         return self.policy.prior is not None and self._delay is None and len(self._ring(known)) < ENOUGH
@@ -235,7 +244,7 @@ class Pilot:
         """Would even a quick copy (its first quartile) miss the moment from which on the answer is useless?"""
         if flight.deadline_s is None:
             return False
-        ring = flight.usual.firsts if flight.facts.stream else flight.usual.responses
+        ring = flight.usual.firsts if flight.key.stream else flight.usual.responses
         return flight.deadline_s - (now_s - flight.began_s) < (ring.quantile(0.25) or 0.0)
 
     def _ring(self, known: KeyStatistics) -> Ring:

@@ -76,8 +76,17 @@ class Limits:
         return next((kind for kind in self._policy.never if kinds[kind]), None)
 
 
-def make_plan(facts: RequestFacts, policy: Policy, limits: Limits, caller: Caller, *, warm: bool) -> Plan:
-    """The plan for a request. warm: there is something to go by in telling late from usual."""
+def make_plan(
+    facts: RequestFacts,
+    policy: Policy,
+    limits: Limits,
+    caller: Caller,
+    *,
+    warm: bool,
+    stall_s: float | None = None,
+) -> Plan:
+    """The plan for a request. warm: there is something to go by in telling late from usual; stall_s: how long a stream may be
+    silent, None = for ever."""
     refusal = limits.why_not(facts, caller)
     counted = refusal is None
     if counted and policy.trigger == "off":
@@ -86,10 +95,10 @@ def make_plan(facts: RequestFacts, policy: Policy, limits: Limits, caller: Calle
         refusal = "cold"
     verdict = refusal or ("observe" if policy.mode == "observe" else "hedge")
     may_rerun = counted and policy.mode == "act"
-    return Plan(verdict=verdict, counted=counted, rules=_rules(facts, policy, refusal is None, may_rerun))
+    return Plan(verdict=verdict, counted=counted, rules=_rules(facts, policy, (refusal is None, may_rerun), stall_s))
 
 
-def _rules(facts: RequestFacts, policy: Policy, may_trigger: bool, may_rerun: bool) -> RaceRules:
+def _rules(facts: RequestFacts, policy: Policy, may: tuple[bool, bool], stall_s: float | None) -> RaceRules:
     """The rules of its race. A call whose answer no dialect can read (an upload, a list of models) passes through as it is,
     without any of our time-outs."""
     if not facts.answer_known:
@@ -97,11 +106,12 @@ def _rules(facts: RequestFacts, policy: Policy, may_trigger: bool, may_rerun: bo
     return RaceRules(
         commit_on=CommitOn.CONTENT if facts.stream else CommitOn.COMPLETE,
         trigger=Trigger(policy.trigger),
-        may_trigger=may_trigger,
-        may_rerun=may_rerun,
+        may_trigger=may[0],
+        may_rerun=may[1],
         max_backups=policy.max_backups,
         resend=policy.on_trigger == "resend",
         timeout_s=policy.timeout_s,
         attempt_timeout_s=policy.attempt_timeout_s,
         first_token_timeout_s=policy.first_token_timeout_s,
+        stall_s=stall_s,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
-__all__ = ["NOTHING_LATE", "Outlook", "Progress", "Trigger", "trouble_from", "will_end_late"]
+__all__ = ["NOTHING_LATE", "TOKENS_FOR_PACE", "Outlook", "Progress", "Trigger", "trouble_from", "will_end_late"]
 
 BACKUP_PATIENCE = 3.0  # a second backup hardly moves p99 but cuts p99.9: it waits for real trouble
 TOKENS_FOR_PACE = 9

@@ -10,18 +10,18 @@ from collections.abc import Coroutine
 from typing import Any
 
 from hedgerow.clock import Clock, Timer
-from hedgerow.dialects.base import Dialect
 from hedgerow.policy.gate import Permit
+from hedgerow.policy.trouble import Trigger, will_end_late
 from hedgerow.race import signals as s
 from hedgerow.race.attempt import Attempt, Verdicts
 from hedgerow.race.foreground import Foreground
 from hedgerow.race.machine import advance, start
+from hedgerow.race.order import Order
 from hedgerow.race.referee import Referee
 from hedgerow.race.state import Fate, RaceRules, Stage
 from hedgerow.race.stream import Delivery
 from hedgerow.race.upstream import Call
 from hedgerow.values.failure import Failure, FailureKind
-from hedgerow.values.request import RequestFacts
 
 __all__ = ["Race"]
 
@@ -31,10 +31,8 @@ log = logging.getLogger("hedgerow")
 class Race:
     """One request's race. Await run() once; the Delivery it returns must be read to its end or closed."""
 
-    def __init__(
-        self, call: Call, rules: RaceRules, *, dialect: Dialect, facts: RequestFacts, clock: Clock, referee: Referee
-    ) -> None:
-        self.call, self.dialect, self.facts, self.clock = call, dialect, facts, clock
+    def __init__(self, call: Call, rules: RaceRules, order: Order, *, clock: Clock, referee: Referee) -> None:
+        self.call, self.order, self.clock = call, order, clock
         self.state = start(rules, clock.now())
         self.attempts: list[Attempt] = []
         self.outcome: str | None = None
@@ -125,8 +123,11 @@ class Race:
     def _launch(self, action: s.Launch) -> None:
         attempt = Attempt(action.attempt, action.target, action.reason, self.clock)
         self.attempts.append(attempt)
-        verdicts = Verdicts(content=self._on_content, answered=self._on_answered, failed=self._on_failed)
-        run = attempt.run(self.call, self.dialect, self.facts, self.state.rules.commit_on, verdicts)
+        attempt.chars_per_token = self._referee.chars_per_token()
+        verdicts = Verdicts(
+            content=self._on_content, answered=self._on_answered, failed=self._on_failed, progressed=self._on_progress
+        )
+        run = attempt.run(self.call, self.order, self.state.rules.commit_on, verdicts)
         if action.attempt == 0:
             self._primary = Foreground(run, lambda rest: self._background(0, rest))
         else:
@@ -196,6 +197,15 @@ class Race:
         self.tell(s.Content(self.clock.now(), number))
         return self.state.entrants[number].fate is Fate.WON
 
+    def _on_progress(self, number: int) -> None:
+        """Look at a stream's pace with each of its chunks; the machine is asked only when it will end late."""
+        rules = self.state.rules
+        watched = (
+            rules.may_trigger and rules.trigger is Trigger.LAG and not self.state.trigger_spent and self.state.room
+        )
+        if watched and will_end_late(self.attempts[number].progress, self._referee.outlook()):
+            self.tell(s.Tick(self.clock.now(), self._view()))
+
     def _on_answered(self, number: int, valid: bool) -> None:
         self.tell(s.Answered(self.clock.now(), number, valid))
 
@@ -205,8 +215,8 @@ class Race:
         self.tell(s.Failed(self.clock.now(), number, failure, self._view()))
 
     def _view(self) -> s.View:
-        live = tuple(self.attempts[entrant.number].progress for entrant in self.state.live)
-        return s.View(live, self._referee.outlook())
+        running = (entrant.number for entrant in self.state.entrants if entrant.fate in (Fate.LIVE, Fate.WON))
+        return s.View(tuple(self.attempts[number].progress for number in running), self._referee.outlook())
 
     def _background(self, number: int, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -59,7 +59,10 @@ def _tick(state: RaceState, signal: s.Tick) -> Step:
     now_s, view = signal.at_s, signal.view
     if state.rules.timeout_s is not None and now_s >= state.began_s + state.rules.timeout_s - SLACK_S:
         return _over(state, "deadline", Fate.DEADLINE)
-    if state.stage is Stage.DELIVERING or state.wants:
+    if state.stage is Stage.DELIVERING:
+        stalled = next((failure for progress in view.progress if (failure := _expired(state, progress, now_s))), None)
+        return (state, [_wake(state, now_s, view)]) if stalled is None else _stall(state, stalled)
+    if state.wants:
         return state, [_wake(state, now_s, s.BLIND)]
     expired = [
         (progress.attempt, failure) for progress in view.progress if (failure := _expired(state, progress, now_s))
@@ -88,14 +91,14 @@ def _expire(state: RaceState, expired: list[tuple[int, Failure]], signal: s.Tick
 def _content(state: RaceState, signal: s.Content) -> Step:
     if not _runs(state, signal.attempt) or state.rules.commit_on is CommitOn.COMPLETE:
         return state, []
-    return _commit(state, signal.attempt)
+    return _commit(state, signal.attempt, signal.at_s)
 
 
 def _answered(state: RaceState, signal: s.Answered) -> Step:
     if not _runs(state, signal.attempt):
         return state, []
     if signal.valid:
-        return _commit(state, signal.attempt, complete=True)
+        return _commit(state, signal.attempt, signal.at_s, complete=True)
     state = _with_fate(state, signal.attempt, Fate.KEPT)
     return (state, []) if state.live or state.wants else _last_resort(state)
 
@@ -140,7 +143,14 @@ def _ended(state: RaceState, signal: s.Ended) -> Step:
     return _finish(_with_fate(state, winner, Fate.FAILED, signal.failure), "failed")
 
 
-def _commit(state: RaceState, winner: int, *, complete: bool = False) -> Step:
+def _stall(state: RaceState, failure: Failure) -> Step:
+    """The stream that is being delivered has gone silent: there is no other to switch to."""
+    winner = next(entrant.number for entrant in state.entrants if entrant.fate is Fate.WON)
+    state, actions = _finish(_with_fate(state, winner, Fate.FAILED, failure), "failed")
+    return state, [s.Cancel(winner), *actions]
+
+
+def _commit(state: RaceState, winner: int, now_s: float, *, complete: bool = False) -> Step:
     """Tie the answer to one attempt and cancel the others in the same step."""
     losers = [entrant.number for entrant in state.live if entrant.number != winner]
     for number in losers:
@@ -148,7 +158,7 @@ def _commit(state: RaceState, winner: int, *, complete: bool = False) -> Step:
     state = _with_fate(state, winner, Fate.WON)
     stage = Stage.OVER if complete else Stage.DELIVERING
     state = RaceState(state.rules, state.began_s, stage, state.entrants, state.trigger_spent)
-    last = [s.Wake(None), s.Finish("answered")] if complete else [_wake(state, state.began_s, s.BLIND)]
+    last = [s.Wake(None), s.Finish("answered")] if complete else [_watch(state, now_s)]
     return state, [s.Commit(winner), *map(s.Cancel, losers), *last]
 
 
@@ -170,7 +180,7 @@ def _last_resort(state: RaceState) -> Step:
     """Nothing is live and nothing may start: the kept answer if there is one, else a failure; at once."""
     kept = next((entrant for entrant in state.entrants if entrant.fate is Fate.KEPT), None)
     if kept is not None:
-        return _commit(state, kept.number, complete=True)
+        return _commit(state, kept.number, state.began_s, complete=True)
     primary, last = state.entrants[0], state.entrants[-1]
     speaks_for_all = primary if primary.fate is Fate.FAILED else last
     state, actions = _finish(state, "failed")
@@ -194,6 +204,11 @@ def _wake(state: RaceState, now_s: float, view: s.View) -> s.Wake:
     """The next moment at which something may have to be done."""
     rules = state.rules
     moments = [state.began_s + rules.timeout_s] if rules.timeout_s is not None else []
+    if rules.stall_s is not None:
+        heard_s = (
+            p.last_chunk_s + rules.stall_s for p in view.progress if p.first_token_s is not None and p.last_chunk_s
+        )
+        moments += [at_s for at_s in heard_s if at_s > now_s]
     if state.stage is Stage.RACING:
         moments.append(_trouble_at(state, now_s, view))
         for limit_s in (rules.attempt_timeout_s, rules.first_token_timeout_s):
@@ -201,6 +216,14 @@ def _wake(state: RaceState, now_s: float, view: s.View) -> s.Wake:
                 moments += [e.started_s + limit_s for e in state.live if e.started_s + limit_s > now_s]
     soonest_s = min(moments, default=inf)
     return s.Wake(soonest_s if soonest_s < inf else None)
+
+
+def _watch(state: RaceState, now_s: float) -> s.Wake:
+    """After the commit: the deadline, and the first moment at which the stream could have stalled."""
+    rules = state.rules
+    moments = [state.began_s + rules.timeout_s] if rules.timeout_s is not None else []
+    moments += [now_s + rules.stall_s] if rules.stall_s is not None else []
+    return s.Wake(min(moments, default=None))
 
 
 def _trouble_at(state: RaceState, now_s: float, view: s.View) -> float:
@@ -215,6 +238,11 @@ def _trouble_at(state: RaceState, now_s: float, view: s.View) -> float:
 def _expired(state: RaceState, progress: Progress, now_s: float) -> Failure | None:
     """The time-out of ours that this attempt has run out of; both count from its own start."""
     rules, age_s = state.rules, now_s - state.entrants[progress.attempt].started_s + SLACK_S
+    begun, heard_s = progress.first_token_s is not None, progress.last_chunk_s
+    if rules.stall_s is not None and begun and heard_s is not None and now_s - heard_s + SLACK_S >= rules.stall_s:
+        return Failure(kind=FailureKind.TIMEOUT, error="stall")
+    if state.stage is Stage.DELIVERING:
+        return None
     if rules.attempt_timeout_s is not None and age_s >= rules.attempt_timeout_s:
         return Failure(kind=FailureKind.TIMEOUT, error="attempt_timeout")
     if (

@@ -21,6 +21,10 @@ class Referee(Protocol):
         """What is normal for this request now."""
         ...
 
+    def chars_per_token(self) -> float:
+        """How many characters of text make a token for this kind of request."""
+        ...
+
     def ask(self, race: "Race", ask: Ask) -> Permit:
         """May the next attempt start, and where?"""
         ...

@@ -41,6 +41,8 @@ class Fate(StrEnum):
 class RaceRules:
     """What holds for this request from its start to its end; times in seconds, None = no limit.
 
+    `stall_s`: a stream that has begun and then says nothing for so long has failed.
+
     `may_trigger`: a late attempt may be backed up. `may_rerun`: a failed attempt may be replaced. Both are False for what
     is not safe to run twice.
     """
@@ -54,6 +56,7 @@ class RaceRules:
     timeout_s: float | None = None
     attempt_timeout_s: float | None = None
     first_token_timeout_s: float | None = None
+    stall_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,12 +37,12 @@ class Delivery:
     @property
     def status(self) -> int:
         """The HTTP status."""
-        return self.response.status
+        return self.response.status if self._attempt.rewritten is None else self._attempt.rewritten[0]
 
     @property
     def headers(self) -> Sequence[tuple[bytes, bytes]]:
-        """The response's headers, as the provider sent them."""
-        return self.response.headers
+        """The response's headers, as the provider sent them; of an answer that was put together, those of the whole."""
+        return self.response.headers if self._attempt.rewritten is None else self._attempt.rewritten[1]
 
     def __aiter__(self) -> "Delivery":
         return self

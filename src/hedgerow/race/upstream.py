@@ -35,8 +35,9 @@ class UpstreamResponse(Protocol):
 class Call(Protocol):
     """One request, and how to send it to each of its targets (0 = where the caller wanted it to go)."""
 
-    async def open(self, target: int, notes: ConnectionNotes) -> UpstreamResponse:
-        """Send it and wait for the response's headers. Cancelling closes the connection."""
+    async def open(self, target: int, notes: ConnectionNotes, body: bytes | None) -> UpstreamResponse:
+        """Send it, with `body` in place of the caller's if given, and wait for the response's headers. Cancelling closes the
+        connection."""
         ...
 
     def failure_of(self, error: Exception) -> Failure:

@@ -31,7 +31,7 @@ class Circumstances:
 
 def event_of(race: Race, seen: Circumstances) -> Event:
     """The record of a race that is over and closed."""
-    facts, began_s, outcome = race.facts, race.state.began_s, race.outcome or "failed"
+    facts, began_s, outcome = race.order.facts, race.state.began_s, race.outcome or "failed"
     chosen = race.attempts[race.chosen] if race.chosen is not None else None
     flight, wish = seen.flight, seen.flight.wish
     verdict = flight.plan.verdict
@@ -45,6 +45,7 @@ def event_of(race: Race, seen: Circumstances) -> Event:
         dialect=facts.dialect,
         model=facts.model,
         stream=facts.stream,
+        upstream_stream=race.order.streamed_body is not None,
         tools=facts.tools,
         effort=facts.effort,
         deadline_s=race.state.rules.timeout_s,

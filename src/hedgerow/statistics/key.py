@@ -15,7 +15,7 @@ ENOUGH = 20  # fewer samples than this say nothing about a tail (policy.md, warm
 RECENT, LENGTHS, PAIRS = Window(requests=200), Window(requests=1000), 1000
 SLOPE_FROM, SLOPE_EVERY, SLOPE_MATTERS = 200, 100, 0.10
 LEAST_WEIGHT = 0.01
-CHARS_PER_TOKEN = 4.0
+CHARS_PER_TOKEN, CHARS_WEIGHT = 4.0, 0.05
 
 
 class KeyStatistics:
@@ -97,6 +97,11 @@ class KeyStatistics:
         weight = max(LEAST_WEIGHT, 1 / self.answers)
         self.mean_cost += weight * (cost - self.mean_cost)
         self.mean_output += weight * (output_tokens - self.mean_output)
+
+    def learn_chars(self, chars: int, tokens: int) -> None:
+        """The provider's own count of an answer's visible tokens, against the length of its text."""
+        if chars > 0 and tokens > 0:
+            self.chars_per_token += CHARS_WEIGHT * (chars / tokens - self.chars_per_token)
 
     def _learn_slope(self) -> None:
         """Between the medians of the lower and the upper third by input; 0 unless they differ by > 10 % of b."""

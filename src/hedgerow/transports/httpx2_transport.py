@@ -119,10 +119,11 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
     def _route(self, request: httpx2.Request, body: bytes | None) -> Route:
-        def route(target: int) -> tuple[httpx2.AsyncBaseTransport, httpx2.Request]:
+        def route(target: int, other_body: bytes | None) -> tuple[httpx2.AsyncBaseTransport, httpx2.Request]:
+            copy = _copy_of(request, other_body)
             if target == 0:
-                return self._inner, _copy_of(request)
-            sent = request_for(self._targets[target - 1], _copy_of(request), body or b"")
+                return self._inner, copy
+            sent = request_for(self._targets[target - 1], copy, other_body or body or b"")
             return self._choose(sent.url), sent
 
         return route
@@ -152,13 +153,16 @@ def _body_of(request: httpx2.Request) -> bytes | None:
         return None
 
 
-def _copy_of(request: httpx2.Request) -> httpx2.Request:
+def _copy_of(request: httpx2.Request, other_body: bytes | None) -> httpx2.Request:
     """The same request, for one attempt: what one attempt's extensions say is not said of another."""
-    headers = request.headers
+    headers, stream = request.headers, request.stream
     accepted = headers.get("accept-encoding")
     if accepted is not None and (readable := decodable_accept_encoding(accepted)) != accepted:
         headers = headers.copy()
         headers["accept-encoding"] = readable
+    if other_body is not None:
+        headers, stream = headers.copy(), httpx2.ByteStream(other_body)
+        headers["content-length"] = str(len(other_body))
     return httpx2.Request(
-        request.method, request.url, headers=headers, stream=request.stream, extensions=dict(request.extensions)
+        request.method, request.url, headers=headers, stream=stream, extensions=dict(request.extensions)
     )

@@ -50,7 +50,9 @@ class RequestFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What latency statistics are kept under: a short chat and a 100k-token call never share a distribution."""
+    """What latency statistics are kept under: a short chat and a 100k-token call never share a distribution.
+
+    `stream`: the answer comes as a stream, whoever asked for it, so that its first token can be seen."""
 
     target: str
     dialect: str
@@ -61,13 +63,13 @@ class Key:
     size: str
 
     @classmethod
-    def of(cls, facts: RequestFacts, target: str) -> "Key":
+    def of(cls, facts: RequestFacts, target: str, *, streamed: bool = False) -> "Key":
         """The key of a request at a target."""
         return cls(
             target=target,
             dialect=facts.dialect,
             model=facts.model,
-            stream=facts.stream,
+            stream=facts.stream or streamed,
             tools=facts.tools,
             effort=facts.effort,
             size=size_class(facts.input_tokens_estimate),

@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from hedgerow.dialects.base import StreamingDialect
-from hedgerow.dialects.openai_chat_assembly import AssemblingChatReader, assembled_headers
+from hedgerow.dialects.headers import assembled_headers
+from hedgerow.dialects.openai_chat_assembly import AssemblingChatReader
 from hedgerow.dialects.registry import DIALECTS, GENERIC
 
 SSE = [(b"content-type", b"text/event-stream")]

@@ -75,10 +75,12 @@ class Carrier:
     scripts: Sequence[Does]
     opened: list[int] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
+    bodies: list[bytes | None] = field(default_factory=list)
     tasks_seen: list[int] = field(default_factory=list)
 
-    async def open(self, target: int, notes: ConnectionNotes) -> "Response":
+    async def open(self, target: int, notes: ConnectionNotes, body: bytes | None) -> "Response":
         number = len(self.opened)
+        self.bodies.append(body)
         self.opened.append(target)
         self.tasks_seen.append(len(asyncio.all_tasks()))
         does = self.scripts[number]
