@@ -50,7 +50,9 @@ def day_prices(name: str, *, provider_url: str | None, tier: str | None, day: da
 def _provider(snapshot: DataSnapshot, name: str, provider_url: str | None) -> Provider | None:
     if provider_url is not None:
         return next((each for each in snapshot.providers if re.match(each.api_pattern, provider_url)), None)
-    known = (each for each in snapshot.providers if each.model_match is not None and each.model_match.is_match(name))
+    known = (
+        each for each in snapshot.providers if each.model_match is not None and each.model_match.is_match(name.lower())
+    )
     return next(known, None)
 
 
