@@ -7,6 +7,7 @@ from hedgerow.settings import Policy, Target
 
 if TYPE_CHECKING:
     from hedgerow.clock import ManualClock, ScaledClock, SystemClock
+    from hedgerow.call_context import context
     from hedgerow.engine import Hedger
     from hedgerow.record.memory import MemoryStore
     from hedgerow.transports.hedging import hedged, hedger_of
@@ -28,6 +29,7 @@ __all__ = [
     "SystemClock",
     "Target",
     "UnsupportedError",
+    "context",
     "hedged",
     "hedger_of",
 ]
@@ -41,6 +43,7 @@ LOADED_ON_FIRST_USE = {
     "MemoryStore": "hedgerow.record.memory",
     "ScaledClock": "hedgerow.clock",
     "SystemClock": "hedgerow.clock",
+    "context": "hedgerow.call_context",
     "hedged": "hedgerow.transports.hedging",
     "hedger_of": "hedgerow.transports.hedging",
 }

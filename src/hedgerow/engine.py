@@ -11,7 +11,7 @@ from datetime import datetime
 from random import Random
 
 from hedgerow.clock import Clock, SystemClock
-from hedgerow.context import current_context
+from hedgerow.call_context import current_context
 from hedgerow.dialects.base import Dialect, StreamingDialect
 from hedgerow.dialects.rate_limits import room_left
 from hedgerow.dialects.registry import dialect_for
@@ -30,6 +30,7 @@ from hedgerow.race.upstream import Call
 from hedgerow.record.history import Circumstances, event_of
 from hedgerow.record.memory import MemoryStore
 from hedgerow.record.recorder import Hook, Recorder, Store
+from hedgerow.record.state import StateFile
 from hedgerow.settings import Policy
 from hedgerow.units import parse_share
 from hedgerow.values.event import Event
@@ -58,12 +59,16 @@ class Hedger:
         *,
         clock: Clock | None = None,
         store: Store | None = None,
+        state: str | os.PathLike[str] | None = None,
         random: Random | None = None,
     ) -> None:
         self.policy, self.places = policy, places
         self.clock = clock or SystemClock()
         self._store = MemoryStore() if store is None else store
         self.pilot = Pilot(policy, places)
+        self._state = None if state is None else StateFile(state, self.clock)
+        if self._state is not None and not self._state.load(self.pilot):
+            self.pilot = Pilot(policy, places)
         self.recorder = Recorder(self._store)
         self.counts: Counter[str] = Counter()
         self.plans: Counter[str] = Counter()
@@ -154,8 +159,10 @@ class Hedger:
 
     def close(self) -> None:
         """From now on calls go through unhedged; hooks end and the store is closed. Idempotent."""
-        self._closed = True
         self._write()
+        if self._state is not None and not self._closed:
+            self._state.save(self.pilot, clean=not self._open)
+        self._closed = True
         self.recorder.close()
 
     async def aclose(self) -> None:
@@ -179,9 +186,12 @@ class Hedger:
         )
 
     def _race(self, call: Call, order: Order, caller: Caller) -> Race:
-        """Plan a race and count it."""
-        streamed = order.streamed_body is not None
-        flight = self.pilot.prepare(order.facts, caller, streamed=streamed, now_s=self.clock.now())
+        """Plan a race and count it. What may not be hedged anyway goes as the caller wrote it."""
+        streamed, now_s = order.streamed_body is not None, self.clock.now()
+        flight = self.pilot.prepare(order.facts, caller, streamed=streamed, now_s=now_s)
+        if streamed and not flight.plan.counted:
+            order = replace(order, streamed_body=None)
+            flight = self.pilot.prepare(order.facts, caller, now_s=now_s)
         umpire = _Umpire(self, flight, caller.sdk_retry)
         race = Race(call, flight.plan.rules, order, clock=self.clock, referee=umpire)
         self._begin(race, flight)
@@ -214,6 +224,8 @@ class Hedger:
     def _write(self) -> None:
         while self._unwritten:
             self.recorder.record(event_of(*self._unwritten.popleft()))
+        if self._state is not None and not self._closed:
+            self._state.save_sometimes(self.pilot)
 
     def file_away(self, race: Race, seen: Circumstances) -> None:
         """The umpire's last word: count it, let go of it, and have it written down soon."""

@@ -18,6 +18,7 @@ import hedgerow
 from hedgerow.testing.process import SandboxProcess
 from hedgerow.transports.httpx2_private import pool_of, transports_of
 
+SOON = hedgerow.Policy(trigger="first_token", delay=0.05, budget="off")
 MESSAGES = [{"role": "user", "content": "hi"}]
 
 
@@ -42,7 +43,7 @@ async def test_embeddings_are_hedged_too(hedgerow_sandbox: SandboxProcess) -> No
 
 async def test_the_original_client_stays_unhedged_and_the_pool_is_shared(hedgerow_sandbox: SandboxProcess) -> None:
     async with plain(hedgerow_sandbox, limits=limits(3)) as original:
-        client = hedgerow.hedged(original, policy=hedgerow.Policy(trigger="first_token", delay=0.05, budget="off"))
+        client = hedgerow.hedged(original, policy=SOON)
         assert await ask(client, "hedged/1", SLOW, QUICK)
         assert await ask(original, "plain/1", {"first_token_s": 0.2}, QUICK)
         assert len(outcomes(hedgerow_sandbox, "plain/1")) == 1
@@ -95,7 +96,7 @@ async def test_mounts_and_proxies_are_wrapped_each_and_keep_their_routes(hedgero
 
     http_client = DefaultAsyncHttpxClient(mounts={"all://127.0.0.1": Noting(), "all://elsewhere": None})
     original = AsyncOpenAI(base_url=f"{hedgerow_sandbox.url}/v1", api_key="k", http_client=http_client)
-    async with hedgerow.hedged(original, policy=hedgerow.Policy(trigger="first_token", delay=0.05, budget="off")) as client:
+    async with hedgerow.hedged(original, policy=SOON) as client:
         await ask(client, "mount/1", SLOW, QUICK)
         assert used == ["/v1/chat/completions"] * 2
 
@@ -176,7 +177,7 @@ async def test_events_must_be_a_store(hedgerow_sandbox: SandboxProcess) -> None:
 
 
 async def test_a_transport_of_ones_own_client(hedgerow_sandbox: SandboxProcess) -> None:
-    transport = hedgerow.AsyncTransport(httpx2.AsyncHTTPTransport(), policy=hedgerow.Policy(trigger="first_token", delay=0.05, budget="off"))
+    transport = hedgerow.AsyncTransport(httpx2.AsyncHTTPTransport(), policy=SOON)
     async with httpx2.AsyncClient(transport=transport) as client:
         answer = await client.post(
             f"{hedgerow_sandbox.url}/v1/chat/completions",
@@ -197,7 +198,7 @@ async def test_a_body_that_cannot_be_replayed_passes_through_unhedged(hedgerow_s
         yield b'{"model":"m","messages":[{"role":"user","content":"hi"}],'
         yield b'"stream":false}'
 
-    transport = hedgerow.AsyncTransport(httpx2.AsyncHTTPTransport(), policy=hedgerow.Policy(trigger="first_token", delay=0.01, budget="off"))
+    transport = hedgerow.AsyncTransport(httpx2.AsyncHTTPTransport(), policy=SOON)
     async with httpx2.AsyncClient(transport=transport) as client:
         answer = await client.post(
             f"{hedgerow_sandbox.url}/v1/chat/completions",

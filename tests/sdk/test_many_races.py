@@ -89,7 +89,8 @@ async def test_after_five_thousand_races_nothing_is_left(hedgerow_sandbox: Sandb
 @pytest.mark.timeout(300)
 async def test_a_pool_of_ten_with_twenty_workers_never_wedges(hedgerow_sandbox: SandboxProcess) -> None:
     client = hedgerow.hedged(
-        plain(hedgerow_sandbox, limits=limits(10)), policy=hedgerow.Policy(trigger="first_token", delay=0.02, budget="off", max_backups=1)
+        plain(hedgerow_sandbox, limits=limits(10)),
+        policy=hedgerow.Policy(trigger="first_token", delay=0.02, budget="off", max_backups=1),
     )
     numbers, rng = iter(range(3_000)), random.Random(9)
 

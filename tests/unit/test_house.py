@@ -42,7 +42,7 @@ def edge(*third_parties: str, also: tuple[str, ...] = ()) -> Area:
     return Area(layer=4, third_parties=frozenset(third_parties), also=also)
 
 
-NOUNS = Area(layer=0, also=("clock", "context", "errors", "hours", "setting_kinds", "settings", "units", "values"))
+NOUNS = Area(layer=0, also=("call_context", "clock", "errors", "hours", "setting_kinds", "settings", "units", "values"))
 MECHANISM = Area(layer=1, third_parties=frozenset({"orjson"}), impure=IMPURE)
 DECISION = Area(layer=2, also=("policy", "race.machine", "race.signals", "race.state"), impure=IMPURE)
 ENGINE = Area(layer=3, also=("engine", "race", "record"))
@@ -56,7 +56,7 @@ AREAS: dict[str, Area] = {
     "callables": edge(),
     "cli": replace(SHELL, third_parties=frozenset({"openai", "orjson", "rich", "typer"})),
     "clock": NOUNS,
-    "context": NOUNS,
+    "call_context": NOUNS,
     "hours": NOUNS,
     "setting_kinds": NOUNS,
     "cost": replace(MECHANISM, third_parties=frozenset({"genai_prices", "orjson"})),

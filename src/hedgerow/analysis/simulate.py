@@ -3,85 +3,94 @@
 Events are handled in order of time; at equal times ends come before checks. Statistics know only what had ended by then.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import gc
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from heapq import heappop, heappush
 from math import inf
+from random import Random
 
-from hedgerow.analysis.attempts import Row, Sent
+from hedgerow.analysis.attempts import Sent
+from hedgerow.analysis.foreseen import Outcome, SimulatedRace
 from hedgerow.policy.gate import Place
-from hedgerow.policy.pilot import Answer, Flight, Pilot
-from hedgerow.policy.trouble import TOKENS_FOR_PACE, Outlook, Progress, Trigger, trouble_from
+from hedgerow.policy.pilot import NOBODY, Answer, Pilot
+from hedgerow.policy.plan import Caller
 from hedgerow.race import signals as s
 from hedgerow.race.machine import advance, start
-from hedgerow.race.state import CommitOn, RaceState, Stage
+from hedgerow.race.state import Stage
 from hedgerow.settings import Policy
+from hedgerow.units import parse_share
 from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.request import RequestFacts
 
 __all__ = ["Outcome", "simulate"]
 
 ENDS, ANSWER_ENDS, CHECK = 0, 1, 2
+PROGRESS_EVERY = 1_000
 HOME = Place(name="home")
 KINDS = {429: FailureKind.RATE_LIMITED, 503: FailureKind.OVERLOADED, 529: FailureKind.OVERLOADED}
 TRANSIENT = frozenset({408, 409, 500, 502, 504})
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What became of one request. Times on the data's clock; `winner` None = it failed."""
+def simulate(
+    sents: Sequence[Sent],
+    policy: Policy,
+    *,
+    stream: bool = False,
+    seed: int = 1,
+    progress: Callable[[int], object] | None = None,
+) -> list[Outcome]:
+    """Run the requests (in order of arrival) under a policy; their outcomes in the same order.
 
-    sent: Sent
-    launched_s: list[float] = field(default_factory=list[float])
-    decided_s: float | None = None
-    winner: int | None = None
-    wanted: bool = False
-
-    @property
-    def response_s(self) -> float | None:
-        """From the request to the end of its answer."""
-        return None if self.winner is None else self.launched_s[self.winner] + self._row.ends_s - self.sent.start_s
-
-    @property
-    def first_token_s(self) -> float | None:
-        """From the request to the winner's first token."""
-        return None if self.winner is None else self.launched_s[self.winner] + self._row.ttft_s - self.sent.start_s
-
-    @property
-    def _row(self) -> Row:
-        return self.sent.rows[self.winner or 0]
+    stream: the caller commits at the first token; else it waits for the whole answer, streamed upstream as with
+    `upstream_stream`. seed: of the draw for `control_share`. progress: told now and then how many more requests have come.
+    The data know neither segments nor the time of day: `segments` and `hours` of the policy are not looked at.
+    """
+    with _without_collector():
+        return _Run(sents, replace(policy, segments=(), hours=()), stream, Random(seed)).go(progress)
 
 
-def simulate(sents: list[Sent], policy: Policy, *, stream: bool = False) -> list[Outcome]:
-    """Run the requests (in order of arrival) under a policy. stream: the caller commits at the first token; else it waits for
-    the whole answer, streamed upstream, as with upstream_stream."""
-    return _Run(sents, policy, stream).go()
+@contextmanager
+def _without_collector() -> Generator[None]:
+    """The run makes no cycles, but so many objects that looking for some costs a tenth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Run:
-    def __init__(self, sents: list[Sent], policy: Policy, stream: bool) -> None:
+    def __init__(self, sents: Sequence[Sent], policy: Policy, stream: bool, dice: Random) -> None:
         self.pilot, self.stream = Pilot(policy, (HOME,)), stream
-        self.by_age = policy.trigger in ("first_token", "response")  # only then does anyone ask for the callers' times
-        self.races = [_Race(sent) for sent in sents]
+        self.dice, self.control = dice, parse_share(policy.control_share)
+        # Only these triggers ask for the callers' times, and only with these limits does a timer mean anything but trouble.
+        self.by_age = policy.trigger in ("first_token", "response")
+        self.timed = any((policy.timeout_s, policy.attempt_timeout_s, policy.first_token_timeout_s, policy.stall_s))
+        self.races = [SimulatedRace(sent) for sent in sents]
         self.events: list[tuple[float, int, int, int]] = []
-        self.commit_on = CommitOn.CONTENT if stream else CommitOn.COMPLETE
 
-    def go(self) -> list[Outcome]:
+    def go(self, progress: Callable[[int], object] | None) -> list[Outcome]:
         arriving, races, events = 0, self.races, self.events
         while arriving < len(races) or events:
             if arriving < len(races) and (not events or races[arriving].sent.start_s <= events[0][0]):
                 self.arrive(arriving)
                 arriving += 1
+                if progress is not None and (arriving % PROGRESS_EVERY == 0 or arriving == len(races)):
+                    progress((arriving - 1) % PROGRESS_EVERY + 1)
                 continue
             now_s, kind, number, attempt = heappop(events)
             race = races[number]
-            if kind == ANSWER_ENDS:
-                self.complete(race, now_s)
-            elif race.state.stage is Stage.RACING:
-                if kind == ENDS:
-                    self.end(number, race, attempt, now_s)
-                elif attempt == race.check:
+            if kind == CHECK:
+                if attempt == race.check and race.state.stage is not Stage.OVER:
                     self.tell(number, race, s.Tick(now_s, self.view(race, now_s)), now_s)
+            elif kind == ANSWER_ENDS:
+                self.complete(number, race, now_s)
+            elif race.state.stage is Stage.RACING:
+                self.end(number, race, attempt, now_s)
         return [race.outcome for race in races]
 
     def arrive(self, number: int) -> None:
@@ -94,50 +103,60 @@ class _Run:
             input_tokens_estimate=sent.input_tokens,
             answer_known=True,
         )
-        race.flight = flight = pilot.prepare(facts, now_s=now_s)
+        caller = Caller(control=True) if self.control and self.dice.random() < self.control else NOBODY
+        race.flight = flight = pilot.prepare(facts, caller, streamed=True, now_s=now_s)
         flight.price_in, flight.price_out = sent.price_in, sent.price_out
+        race.outcome.counted = flight.plan.counted
         race.state = start(flight.plan.rules, now_s)
         pilot.began(flight)
         race.outlook = pilot.outlook(flight, now_s)
         self.tell(number, race, s.Begin(now_s, race.outlook), now_s)
 
-    def tell(self, number: int, race: "_Race", signal: s.Signal, now_s: float) -> None:
+    def tell(self, number: int, race: SimulatedRace, signal: s.Signal, now_s: float) -> None:
         race.state, actions = advance(race.state, signal)
         for action in actions:
             match action:
                 case s.Launch():
                     self.launch(number, race, action.attempt, now_s)
                 case s.Wake():
-                    self.wake(number, race, action.at_s)
+                    self.wake(number, race, action.at_s, now_s)
                 case s.Ask():
                     race.outcome.wanted |= action.failed is None
                     self.ask(number, race, action, now_s)
                 case s.Commit():
                     self.commit(number, race, action.attempt, now_s)
-                case s.GiveUp():
-                    self.pilot.decided(race.flight, race.state, first_s=None, caller_s=None, now_s=now_s)
-                    self.pilot.over(race.flight, race.state, answered=False)
-                    race.outcome.decided_s = now_s
+                case s.Finish() if action.outcome != "answered":
+                    self.lose(race, now_s)
                 case _:
                     pass
 
-    def launch(self, number: int, race: "_Race", attempt: int, now_s: float) -> None:
-        row = race.sent.rows[attempt]
+    def launch(self, number: int, race: SimulatedRace, attempt: int, now_s: float) -> None:
         race.outcome.launched_s.append(now_s)
-        takes_s = row.ttft_s if self.stream else row.ends_s
-        heappush(self.events, (now_s + takes_s, ENDS, number, attempt))
+        heappush(self.events, (now_s + self.takes_s(race, attempt), ENDS, number, attempt))
 
-    def wake(self, number: int, race: "_Race", at_s: float | None) -> None:
-        """Set the timer. Live, it is set to when the attempt will be in trouble if nothing more comes, again and again; here
-        what will come is known, so the timer is set to when it will be in trouble."""
+    def takes_s(self, race: SimulatedRace, attempt: int) -> float:
+        """Until an attempt is committed to or fails."""
+        row = race.sent.rows[attempt]
+        return row.ttft_s if self.stream else row.ends_s
+
+    def wake(self, number: int, race: SimulatedRace, at_s: float | None, now_s: float) -> None:
         race.check += 1
-        if at_s is None or race.state.stage is not Stage.RACING:
+        if at_s is None:
             return
-        at_s = race.trouble_at(at_s)
-        if at_s < max(race.outcome.launched_s[e.number] + race.sent.rows[e.number].ends_s for e in race.state.live):
-            heappush(self.events, (at_s, CHECK, number, race.check))
+        check_s = race.trouble_at(now_s)
+        if check_s < inf and check_s >= self.decided_by_s(race):
+            check_s = inf
+        if self.timed:
+            check_s = min(check_s, at_s)
+        if check_s < inf:
+            heappush(self.events, (check_s, CHECK, number, race.check))
 
-    def ask(self, number: int, race: "_Race", ask: s.Ask, now_s: float) -> None:
+    def decided_by_s(self, race: SimulatedRace) -> float:
+        """By then nothing that runs now runs undecided."""
+        launched_s = race.outcome.launched_s
+        return max(launched_s[entrant.number] + self.takes_s(race, entrant.number) for entrant in race.state.live)
+
+    def ask(self, number: int, race: SimulatedRace, ask: s.Ask, now_s: float) -> None:
         entrants = race.state.entrants
         target = None
         if len(entrants) < len(race.sent.rows):
@@ -145,16 +164,18 @@ class _Run:
         view = self.view(race, now_s)
         self.tell(number, race, s.Refused(now_s, view) if target is None else s.Granted(now_s, target, view), now_s)
 
-    def end(self, number: int, race: "_Race", attempt: int, now_s: float) -> None:
+    def end(self, number: int, race: SimulatedRace, attempt: int, now_s: float) -> None:
         row = race.sent.rows[attempt]
         if row.status != 200:
-            self.tell(number, race, s.Failed(now_s, attempt, _failure(row.status), self.view(race, now_s)), now_s)
+            failure = _failure(row.status)
+            self.pilot.failed(race.flight, race.state.entrants[attempt], failure, now_s)
+            self.tell(number, race, s.Failed(now_s, attempt, failure, self.view(race, now_s)), now_s)
         elif self.stream:
             self.tell(number, race, s.Content(now_s, attempt), now_s)
         else:
             self.tell(number, race, s.Answered(now_s, attempt, True), now_s)
 
-    def commit(self, number: int, race: "_Race", winner: int, now_s: float) -> None:
+    def commit(self, number: int, race: SimulatedRace, winner: int, now_s: float) -> None:
         outcome, primary = race.outcome, race.sent.rows[0]
         outcome.winner, outcome.decided_s = winner, now_s
         age_s = now_s - race.sent.start_s
@@ -163,74 +184,33 @@ class _Run:
         self.pilot.decided(race.flight, race.state, first_s=first_s, caller_s=caller_s, now_s=now_s)
         heappush(self.events, (outcome.launched_s[winner] + race.sent.rows[winner].ends_s, ANSWER_ENDS, number, winner))
 
-    def complete(self, race: "_Race", now_s: float) -> None:
+    def complete(self, number: int, race: SimulatedRace, now_s: float) -> None:
+        """The winner's answer is there to its last token, unless its stream has been ended before."""
         outcome = race.outcome
-        winner = outcome.winner or 0
-        row = race.sent.rows[winner]
-        losers = sum(k != winner and race.sent.rows[k].status == 200 for k in range(len(outcome.launched_s)))
+        if outcome.winner is None:
+            return
+        row = race.sent.rows[outcome.winner]
+        losers = sum(k != outcome.winner and race.sent.rows[k].status == 200 for k in range(len(outcome.launched_s)))
         pace_s = (row.ends_s - row.ttft_s) / row.output_tokens
         answer = Answer(output_tokens=row.output_tokens, pace_s=pace_s, billed_losers=losers)
         caller_s = now_s - race.sent.start_s if self.by_age else None
         self.pilot.answered(race.flight, answer, caller_s=caller_s, now_s=now_s)
         self.pilot.over(race.flight, race.state, answered=True)
+        if race.state.stage is Stage.DELIVERING:
+            self.tell(number, race, s.Ended(now_s), now_s)
 
-    def view(self, race: "_Race", now_s: float) -> s.View:
+    def lose(self, race: SimulatedRace, now_s: float) -> None:
+        """No answer will come: all failed, time ran out, or the stream being delivered fell silent."""
+        outcome = race.outcome
+        if outcome.decided_s is None:
+            self.pilot.decided(race.flight, race.state, first_s=None, caller_s=None, now_s=now_s)
+            outcome.decided_s = now_s
+        outcome.winner = None
+        self.pilot.over(race.flight, race.state, answered=False)
+
+    def view(self, race: SimulatedRace, now_s: float) -> s.View:
         race.outlook = self.pilot.outlook(race.flight, now_s)
-        return s.View(tuple(race.progress(e.number, now_s) for e in race.state.live), race.outlook)
-
-
-class _Race:
-    __slots__ = ("check", "flight", "outcome", "outlook", "sent", "state")
-
-    flight: Flight
-    state: RaceState
-    outlook: Outlook
-
-    def __init__(self, sent: Sent) -> None:
-        self.sent, self.outcome, self.check = sent, Outcome(sent), 0
-
-    def progress(self, attempt: int, now_s: float) -> Progress:
-        """What is to be seen of an attempt at this moment."""
-        row, began_s = self.sent.rows[attempt], self.outcome.launched_s[attempt]
-        tokens = row.tokens_by(now_s - began_s)
-        if not tokens:
-            return Progress(attempt, began_s)
-        pace_s = row.token_s if tokens >= TOKENS_FOR_PACE else None
-        return Progress(attempt, began_s, began_s + row.ttft_s, began_s + row.arrival_s(tokens), tokens, pace_s)
-
-    def trouble_at(self, from_s: float) -> float:
-        """The first moment, `from_s` or later, at which every live attempt is in trouble; inf = never."""
-        at_s = from_s
-        while True:
-            latest_s = max(self._trouble_of(entrant.number, at_s) for entrant in self.state.live)
-            if latest_s <= at_s or latest_s == inf:
-                return latest_s
-            at_s = latest_s
-
-    def _trouble_of(self, attempt: int, from_s: float) -> float:
-        """The same for one attempt, given all that it will send."""
-        row, began_s, trigger = self.sent.rows[attempt], self.outcome.launched_s[attempt], self.state.rules.trigger
-        if from_s < began_s + row.ttft_s or trigger is not Trigger.LAG:
-            at_s = trouble_from(trigger, self.progress(attempt, from_s), self.outlook, from_s)
-            if at_s < began_s + row.ttft_s or trigger is not Trigger.LAG:
-                return at_s
-        if row.status != 200:
-            return inf
-        for token in self._telling_tokens(row, max(1, row.tokens_by(from_s - began_s))):
-            last_s, next_s = began_s + row.arrival_s(token), began_s + row.arrival_s(token + 1)
-            pace_s = row.token_s if token >= TOKENS_FOR_PACE else None
-            seen = Progress(attempt, began_s, began_s + row.ttft_s, last_s, token, pace_s)
-            at_s = trouble_from(trigger, seen, self.outlook, max(from_s, last_s))
-            if at_s < next_s:
-                return at_s
-        return inf
-
-    def _telling_tokens(self, row: Row, first: int) -> Iterable[int]:
-        """The tokens, from `first` on, after which an attempt can be in trouble: the one before its stall; all of them if its
-        ordinary gaps are pauses or its pace is slow."""
-        if row.token_s >= self.outlook.idle_s or row.token_s > self.outlook.slow_pace_s:
-            return range(first, row.output_tokens + 1)
-        return (row.stall_after,) if row.stall_after >= first else ()
+        return s.View(tuple(race.progress(entrant.number, now_s) for entrant in race.running), race.outlook)
 
 
 def _failure(status: int) -> Failure:

@@ -4,6 +4,7 @@ Learnt from medians, which cancelled losers cannot bend (policy.md, "Censoring")
 """
 
 from collections import deque
+from collections.abc import Iterable
 from statistics import median
 
 from hedgerow.statistics.ring import Ring
@@ -102,6 +103,16 @@ class KeyStatistics:
         """The provider's own count of an answer's visible tokens, against the length of its text."""
         if chars > 0 and tokens > 0:
             self.chars_per_token += CHARS_WEIGHT * (chars / tokens - self.chars_per_token)
+
+    def by_input(self) -> list[tuple[int, float]]:
+        """The last (input tokens, first-token time), oldest first."""
+        return list(self._by_input)
+
+    def learn_sizes(self, pairs: Iterable[tuple[int, float]]) -> None:
+        """Such pairs of an earlier life."""
+        self._by_input.extend(pairs)
+        if len(self._by_input) >= SLOPE_FROM:
+            self._learn_slope()
 
     def _learn_slope(self) -> None:
         """Between the medians of the lower and the upper third by input; 0 unless they differ by > 10 % of b."""

@@ -19,6 +19,10 @@ class Ring:
     def __len__(self) -> int:
         return len(self._sorted)
 
+    def timed(self) -> list[tuple[float, float]]:
+        """(when, value) of each, oldest first."""
+        return list(self._in_order)
+
     def add(self, value: float, at_s: float) -> None:
         """One more value, measured at `at_s`."""
         if len(self._in_order) >= self._most:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, TypeVar
 
 import httpx2
@@ -28,14 +29,15 @@ def hedged(
     policy: Policy | None = None,
     backup: Target | Sequence[Target] | None = None,
     events: Store | None = None,
+    state: str | PathLike[str] | None = None,
     clock: Clock | None = None,
 ) -> Client:
     """A copy of an SDK client whose slow calls are rescued by a backup.
 
     client: an openai.AsyncOpenAI; its proxies, mounts, limits, redirects, hooks, auth, time-outs and retries stay in force.
     policy: default Policy(), which spends at most 5 % on losing backups. backup: where backups go, one Target or several in
-    order of preference (None: the same endpoint). events: a store for events (default: the last 10,000 in memory). clock:
-    default real time.
+    order of preference (None: the same endpoint). events: a store for events (default: the last 10,000 in memory). state:
+    a file that keeps what was learnt, budget included, over restarts (one per process). clock: default real time.
 
     The copy shares the original's connection pool; closing either closes the connections of both. Raises UnsupportedError
     for a client that cannot be hedged, with the reason.
@@ -51,7 +53,9 @@ def hedged(
         raise UnsupportedError("this client is hedged already: hedging it again would multiply the backups")
     sdk: Any = client
     home = Home(str(sdk.base_url), sdk.api_key)
-    hedger, targets = make_hedger(policy, backup, clock=clock, events=events, name=sdk.base_url.host, home=home)
+    hedger, targets = make_hedger(
+        policy, backup, clock=clock, events=events, state=state, name=sdk.base_url.host, home=home
+    )
 
     def wrap(inner: httpx2.AsyncBaseTransport) -> AsyncTransport:
         def choose(url: httpx2.URL) -> httpx2.AsyncBaseTransport:

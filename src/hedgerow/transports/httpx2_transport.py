@@ -1,6 +1,7 @@
 """AsyncTransport: an httpx2 transport that hedges the calls it knows and passes the others through."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from os import PathLike
 
 import httpx2
 
@@ -27,6 +28,7 @@ def make_hedger(
     *,
     clock: Clock | None = None,
     events: Store | None = None,
+    state: str | PathLike[str] | None = None,
     name: str = "primary",
     home: Home = UNKNOWN_HOME,
 ) -> tuple[Hedger, tuple[Target, ...]]:
@@ -39,7 +41,7 @@ def make_hedger(
         home_place(home, name),
         *(place_of(target, number, home) for number, target in enumerate(targets, start=1)),
     )
-    return Hedger(policy or Policy(), places, clock=clock, store=events), targets
+    return Hedger(policy or Policy(), places, clock=clock, store=events, state=state), targets
 
 
 class AsyncTransport(httpx2.AsyncBaseTransport):
@@ -48,9 +50,9 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         httpx2.AsyncClient(transport=hedgerow.AsyncTransport(httpx2.AsyncHTTPTransport()))
 
     inner: the transport that sends (closed with this one). policy: default Policy(). backup: where backups go, one Target or
-    several in order of preference; None = the same place. events: a store for events (default: in memory). clock: default
-    real time. Raises UnsupportedError for a transport with HTTP/2 switched on, whose losers could not be stopped. Shared by
-    all tasks of one event loop.
+    several in order of preference; None = the same place. events: a store for events (default: in memory). state: a file that
+    keeps what was learnt over restarts. clock: default real time. Raises UnsupportedError for a transport with HTTP/2 switched
+    on, whose losers could not be stopped. Shared by all tasks of one event loop.
     """
 
     def __init__(
@@ -60,9 +62,10 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         policy: Policy | None = None,
         backup: Target | Sequence[Target] | None = None,
         events: Store | None = None,
+        state: str | PathLike[str] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        hedger, targets = make_hedger(policy, backup, clock=clock, events=events)
+        hedger, targets = make_hedger(policy, backup, clock=clock, events=events, state=state)
         self._init(inner, hedger, targets, lambda _: inner, None)
 
     @classmethod
