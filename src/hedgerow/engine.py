@@ -10,8 +10,8 @@ from dataclasses import replace
 from datetime import datetime
 from random import Random
 
-from hedgerow.clock import Clock, SystemClock
 from hedgerow.call_context import current_context
+from hedgerow.clock import Clock, SystemClock
 from hedgerow.dialects.base import Dialect, StreamingDialect
 from hedgerow.dialects.rate_limits import room_left
 from hedgerow.dialects.registry import dialect_for

@@ -53,20 +53,20 @@ class Delivery:
             self._next += 1
             return self._prefix[self._next - 1]
         if not self._live:
-            self._raise_if_late()
+            self._raise_if_cut_off()
             raise StopAsyncIteration
         try:
             chunk = await self._attempt.next_chunk()
         except Exception as error:
             await self._end(self._race.call.failure_of(error))
-            self._raise_if_late(error)
+            self._raise_if_cut_off(error)
             raise
         except BaseException:
             await self.aclose()
             raise
         if not chunk:
             await self._end(self._verdict())
-            self._raise_if_late()
+            self._raise_if_cut_off()
             raise StopAsyncIteration
         self._race.mark_delivered()
         return chunk
@@ -96,11 +96,15 @@ class Delivery:
             return None
         return reader.facts.failure or Failure(kind=FailureKind.TRANSIENT, error="cut")
 
-    def _raise_if_late(self, error: Exception | None = None) -> None:
-        """A read that ended because the deadline closed its connection says so."""
-        if self._race.outcome == "deadline":
-            limit_s = self._race.state.rules.timeout_s
-            raise self._race.call.deadline_error(f"not read to its end within timeout_s = {limit_s:g} s") from error
+    def _raise_if_cut_off(self, error: Exception | None = None) -> None:
+        """A read that ended because the deadline or the stall watchdog closed its connection says so."""
+        race, rules = self._race, self._race.state.rules
+        failure = race.state.entrants[self._attempt.number].failure
+        if race.outcome == "deadline":
+            limit = f"timeout_s = {rules.timeout_s:g} s"
+            raise race.call.deadline_error(f"not read to its end within {limit}") from error
+        if race.outcome == "failed" and failure is not None and failure.kind is FailureKind.TIMEOUT:
+            raise race.call.attempt_time_out(f"{failure.error}: nothing came for {rules.stall_s:g} s") from error
 
     def __del__(self) -> None:
         if self._live and not self._loop.is_closed():
