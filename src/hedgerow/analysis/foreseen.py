@@ -19,10 +19,11 @@ __all__ = ["Outcome", "SimulatedRace"]
 @dataclass(slots=True)
 class Outcome:
     """What became of one request. Times on the data's clock; `winner` None = it failed; `counted` = the policy may hedge it;
-    `wanted` = a late attempt asked for a backup."""
+    `wanted` = a late attempt asked for a backup; `stopped_s`: when attempts were cancelled."""
 
     sent: Sent
     launched_s: list[float] = field(default_factory=list[float])
+    stopped_s: dict[int, float] = field(default_factory=dict[int, float])
     decided_s: float | None = None
     winner: int | None = None
     counted: bool = True

@@ -13,6 +13,7 @@ from random import Random
 
 from hedgerow.analysis.attempts import Sent
 from hedgerow.analysis.foreseen import Outcome, SimulatedRace
+from hedgerow.dialects.failures import failure_of_status
 from hedgerow.policy.gate import Place
 from hedgerow.policy.pilot import NOBODY, Answer, Pilot
 from hedgerow.policy.plan import Caller
@@ -21,7 +22,6 @@ from hedgerow.race.machine import advance, start
 from hedgerow.race.state import Stage
 from hedgerow.settings import Policy
 from hedgerow.units import parse_share
-from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.request import RequestFacts
 
 __all__ = ["Outcome", "simulate"]
@@ -29,8 +29,6 @@ __all__ = ["Outcome", "simulate"]
 ENDS, ANSWER_ENDS, CHECK = 0, 1, 2
 PROGRESS_EVERY = 1_000
 HOME = Place(name="home")
-KINDS = {429: FailureKind.RATE_LIMITED, 503: FailureKind.OVERLOADED, 529: FailureKind.OVERLOADED}
-TRANSIENT = frozenset({408, 409, 500, 502, 504})
 
 
 def simulate(
@@ -125,6 +123,8 @@ class _Run:
                     self.ask(number, race, action, now_s)
                 case s.Commit():
                     self.commit(number, race, action.attempt, now_s)
+                case s.Cancel():
+                    race.outcome.stopped_s[action.attempt] = now_s
                 case s.Finish() if action.outcome != "answered":
                     self.lose(race, now_s)
                 case _:
@@ -167,7 +167,7 @@ class _Run:
     def end(self, number: int, race: SimulatedRace, attempt: int, now_s: float) -> None:
         row = race.sent.rows[attempt]
         if row.status != 200:
-            failure = _failure(row.status)
+            failure = failure_of_status(row.status)
             self.pilot.failed(race.flight, race.state.entrants[attempt], failure, now_s)
             self.tell(number, race, s.Failed(now_s, attempt, failure, self.view(race, now_s)), now_s)
         elif self.stream:
@@ -211,8 +211,3 @@ class _Run:
     def view(self, race: SimulatedRace, now_s: float) -> s.View:
         race.outlook = self.pilot.outlook(race.flight, now_s)
         return s.View(tuple(race.progress(entrant.number, now_s) for entrant in race.running), race.outlook)
-
-
-def _failure(status: int) -> Failure:
-    kind = KINDS.get(status) or (FailureKind.TRANSIENT if status in TRANSIENT else FailureKind.FATAL)
-    return Failure(kind=kind, status=status, error=str(status))

@@ -16,10 +16,12 @@ def main() -> None:
         sys.exit(2)
     from hedgerow.cli.demo import demo
     from hedgerow.cli.sandbox import sandbox
+    from hedgerow.cli.simulate import simulate
 
     app = typer.Typer(no_args_is_help=True, add_completion=False, help=hedgerow.__doc__)
     # With the callback `hedgerow` stays a family of commands even while it has only one.
     app.callback()(lambda: None)
     app.command()(demo)
     app.command()(sandbox)
+    app.command()(simulate)
     app()
