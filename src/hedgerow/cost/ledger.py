@@ -31,6 +31,8 @@ __all__ = ["ESTIMATED", "HIDDEN_REASONING", "Bill", "TargetBilling", "bill_of", 
 ESTIMATED = "estimated"
 HIDDEN_REASONING = "hidden reasoning: low is no lower bound"
 
+FASTEST_TOKEN_S = 0.0005  # an answer that seems faster than any model came in one piece, and its pace means nothing
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetBilling:
@@ -141,13 +143,15 @@ class _Ledger:
         self, attempt: AttemptEvent, target: TargetBilling, input_tokens: int
     ) -> tuple[Price | None, str | None]:
         asked = target.model or self.event.model
-        name = attempt.model or asked
+        winner = winner_of(self.event)
+        twin = winner if winner is not None and winner.target == attempt.target else attempt
+        name = attempt.model or twin.model or asked
         if name is None:
             return None, None
         price = self.book.price(
             name,
             provider_url=target.provider_url,
-            service_tier=attempt.service_tier or target.service_tier,
+            service_tier=attempt.service_tier or twin.service_tier or target.service_tier,
             input_tokens=input_tokens,
             at=self.event.at,
             asked_as=asked,
@@ -193,6 +197,8 @@ def _paced(usual: Usual, event: Event) -> Usual:
     if winner is not None and winner.first_token_s is not None and winner.ended_s is not None:
         tokens = winner.output_tokens or winner.tokens_seen
         own_s = (winner.ended_s - winner.first_token_s) / tokens if tokens else None
+    if own_s is not None and own_s < FASTEST_TOKEN_S:
+        own_s = None
     return replace(usual, token_s=usual.token_s or event.tau_s or own_s)
 
 

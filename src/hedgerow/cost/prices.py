@@ -131,8 +131,11 @@ def _listed(names: Sequence[str], provider_url: str | None, tier: str | None, da
     # Only here, so that those who never ask for a price do not wait for a list of thousands.
     from hedgerow.cost.public_list import day_prices
 
-    prices = (day_prices(name, provider_url=provider_url, tier=tier, day=day) for name in names)
-    return next((found for found in prices if found is not None), None)
+    for name in names:
+        note = "" if name == names[0] else f", priced as {name!r}"  # what answered may be another model altogether
+        if found := day_prices(name, provider_url=provider_url, tier=tier, day=day, note=note):
+            return found
+    return None
 
 
 def _is_at(provider_url: str | None, pattern: str) -> bool:

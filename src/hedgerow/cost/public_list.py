@@ -21,10 +21,11 @@ TOKENS_PER_PRICE, CALLS_PER_PRICE = 1_000_000, 1_000
 TIER_KEYS = frozenset({"processing", "service_tier", "speed"})  # what OpenAI, Anthropic and Gemini call a tier
 
 
-def day_prices(name: str, *, provider_url: str | None, tier: str | None, day: date) -> DayPrices | None:
+def day_prices(name: str, *, provider_url: str | None, tier: str | None, day: date, note: str = "") -> DayPrices | None:
     """One model's prices on a UTC day; None if the list does not have it at that provider, or not by the token.
 
     tier: lower case, None = standard. provider_url None: the provider is guessed from the name, and the source says so.
+    note: what else the source is to say.
     """
     snapshot = get_snapshot()
     # Not genai-prices' own look-up: it remembers every name it was ever asked for.
@@ -32,7 +33,8 @@ def day_prices(name: str, *, provider_url: str | None, tier: str | None, day: da
     model = provider.find_model(name, all_providers=snapshot.providers) if provider is not None else None
     if provider is None or model is None:
         return None
-    source = SOURCE if provider_url is not None else f"{SOURCE}, provider guessed from the model's name"
+    guess = ", provider guessed from the model's name" if provider_url is None else ""
+    source = f"{SOURCE}{guess}{note}"
     # What a provider only passes on has no tiers there, though the list would answer for the original.
     variants = tuple(model.price_variants or ()) if any(each is model for each in provider.models) else ()
     starts = _starts(model)
@@ -66,9 +68,8 @@ def _context(variants: tuple[PriceVariant, ...], tier: str, moment: datetime) ->
 
 
 def _steps(prices: ModelPrice, source: str) -> StepPrices | None:
-    """None if the answer is not priced by the token (images, speech): what we could count of it would look free."""
-    dearer_output = any(key.startswith("output") and value is not None for key, value in vars(prices).items())
-    if prices.input_mtok is None or (prices.output_mtok is None and dearer_output):
+    """None for what is not priced by the token (minutes of speech, pages)."""
+    if prices.input_mtok is None:
         return None
     priced = (prices.input_mtok, prices.cache_read_mtok, prices.output_mtok)
     limits = sorted({tier.start for each in priced if isinstance(each, TieredPrices) for tier in each.tiers})
