@@ -22,7 +22,7 @@ NUMBERS: dict[str, tuple[float, float]] = {
     "attempt": (0, 1000),
     "start_s": (-inf, inf),
     "input_tokens": (0, inf),
-    "output_tokens": (1, inf),
+    "output_tokens": (0, inf),
     "ttft_s": (0, inf),
     "token_s": (0, inf),
     "stall_after_tokens": (0, inf),
@@ -131,6 +131,7 @@ def sents_of(columns: Mapping[str, Sequence[object]], *, where: str = "attempts"
         name: _numbers(name, columns[name], _Places(where, places)) if name in columns else [DEFAULTS[name]] * n
         for name in NUMBERS
     }
+    _refuse_empty_answers(numbers["output_tokens"], numbers["status"], _Places(where, places))
     names = {name: columns.get(name) or [None] * n for name in NAMES}
     tokens = [int(count) for count in numbers["output_tokens"]]
     rows = [
@@ -199,6 +200,14 @@ def _numbers(name: str, values: Sequence[object], places: _Places) -> list[float
             raise SettingError(name, value, _allowed(name, low, high), where=places[index])
         found.append(number)
     return found
+
+
+def _refuse_empty_answers(output_tokens: Sequence[float], status: Sequence[float], places: _Places) -> None:
+    """A failed attempt may have no tokens; an answer without any has neither first token nor pace."""
+    for index, (count, code) in enumerate(zip(output_tokens, status, strict=True)):
+        if count < 1 and code == 200:
+            allowed = "a whole number ≥ 1 where status is 200"
+            raise SettingError("output_tokens", int(count), allowed, where=places[index])
 
 
 def _allowed(name: str, low: float, high: float) -> str:

@@ -4,13 +4,21 @@ Live, the timer is set to when an attempt is in trouble if nothing more comes, a
 come is known, so it is set once to when the attempt will be in trouble.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from math import inf
 
 from hedgerow.analysis.attempts import Row, Sent
 from hedgerow.policy.pilot import Flight
-from hedgerow.policy.trouble import TOKENS_FOR_PACE, Outlook, Progress, Trigger, trouble_from
+from hedgerow.policy.trouble import (
+    TOKENS_FOR_PACE,
+    Outlook,
+    Progress,
+    Trigger,
+    ends_beyond_limit,
+    trouble_from,
+    will_end_late,
+)
 from hedgerow.race.state import Entrant, Fate, RaceState, Stage
 
 __all__ = ["Outcome", "SimulatedRace"]
@@ -61,6 +69,11 @@ class SimulatedRace:
         """The attempts that are watched: the live ones, and a winner whose stream is being delivered."""
         return [entrant for entrant in self.state.entrants if entrant.fate in (Fate.LIVE, Fate.WON)]
 
+    @property
+    def has_slow_attempt(self) -> bool:
+        """May an attempt be in trouble by its pace?"""
+        return any(self.sent.rows[entrant.number].token_s > self.outlook.slow_pace_s for entrant in self.state.live)
+
     def progress(self, attempt: int, now_s: float) -> Progress:
         """What is to be seen of an attempt at this moment."""
         row, began_s = self.sent.rows[attempt], self.outcome.launched_s[attempt]
@@ -97,16 +110,32 @@ class SimulatedRace:
                 return at_s
         if row.status != 200:
             return inf
-        for token in self._telling_tokens(row, max(1, row.tokens_by(from_s - began_s))):
+        first = max(1, row.tokens_by(from_s - began_s))
+        return min(self._silent_from(attempt, first, from_s), self._slow_from(attempt, first, from_s))
+
+    def _silent_from(self, attempt: int, first: int, from_s: float) -> float:
+        """When a pause after token `first` or a later one is trouble: only its stall can be one, unless every gap is."""
+        row, began_s = self.sent.rows[attempt], self.outcome.launched_s[attempt]
+        every_gap = row.token_s >= self.outlook.idle_s
+        for token in range(first, row.output_tokens + 1) if every_gap else (row.stall_after,):
+            if token < first or not (every_gap or row.stall_s > 0):
+                continue
             seen, next_s = self._seen(attempt, token), began_s + row.arrival_s(token + 1)
-            at_s = trouble_from(trigger, seen, self.outlook, max(from_s, seen.last_chunk_s or 0.0))
+            at_s = trouble_from(Trigger.LAG, seen, self.outlook, max(from_s, seen.last_chunk_s or 0.0))
             if at_s < next_s:
                 return at_s
         return inf
 
-    def _telling_tokens(self, row: Row, first: int) -> Iterable[int]:
-        """The tokens, from `first` on, after which an attempt can be in trouble: the one before its stall; all of them if its
-        ordinary gaps are pauses or its pace is slow."""
-        if row.token_s >= self.outlook.idle_s or row.token_s > self.outlook.slow_pace_s:
-            return range(first, row.output_tokens + 1)
-        return (row.stall_after,) if row.stall_after >= first and row.stall_s > 0 else ()
+    def _slow_from(self, attempt: int, first: int, from_s: float) -> float:
+        """When its pace is trouble. The first half of that question only turns from no to yes, so it is searched by halves."""
+        row = self.sent.rows[attempt]
+        if row.token_s <= self.outlook.slow_pace_s:
+            return inf
+        tokens = range(max(first, TOKENS_FOR_PACE), row.output_tokens + 1)
+        for token in tokens[
+            bisect_left(tokens, True, key=lambda n: ends_beyond_limit(self._seen(attempt, n), self.outlook)) :
+        ]:
+            seen = self._seen(attempt, token)
+            if will_end_late(seen, self.outlook):
+                return max(from_s, seen.last_chunk_s or 0.0)
+        return inf

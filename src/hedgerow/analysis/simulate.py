@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from heapq import heappop, heappush
-from math import inf
 from random import Random
 
 from hedgerow.analysis.attempts import Sent
@@ -68,39 +67,38 @@ class _Run:
         # Only these triggers ask for the callers' times, and only with these limits does a timer mean anything but trouble.
         self.by_age = policy.trigger in ("first_token", "response")
         self.timed = any((policy.timeout_s, policy.attempt_timeout_s, policy.first_token_timeout_s, policy.stall_s))
-        self.races = [SimulatedRace(sent) for sent in sents]
+        self.facts: dict[tuple[str | None, int], RequestFacts] = {}
+        self.sents, self.outcomes = sents, list[Outcome]()
+        self.open: dict[int, SimulatedRace] = {}
         self.events: list[tuple[float, int, int, int]] = []
 
     def go(self, progress: Callable[[int], object] | None) -> list[Outcome]:
-        arriving, races, events = 0, self.races, self.events
-        while arriving < len(races) or events:
-            if arriving < len(races) and (not events or races[arriving].sent.start_s <= events[0][0]):
-                self.arrive(arriving)
+        arriving, n, sents, events = 0, len(self.sents), self.sents, self.events
+        while arriving < n or events:
+            if arriving < n and (not events or sents[arriving].start_s <= events[0][0]):
+                self.arrive(arriving, sents[arriving])
                 arriving += 1
-                if progress is not None and (arriving % PROGRESS_EVERY == 0 or arriving == len(races)):
+                if progress is not None and (arriving % PROGRESS_EVERY == 0 or arriving == n):
                     progress((arriving - 1) % PROGRESS_EVERY + 1)
                 continue
             now_s, kind, number, attempt = heappop(events)
-            race = races[number]
+            race = self.open.get(number)
+            if race is None:
+                continue
             if kind == CHECK:
-                if attempt == race.check and race.state.stage is not Stage.OVER:
+                if attempt == race.check:
                     self.tell(number, race, s.Tick(now_s, self.view(race, now_s)), now_s)
             elif kind == ANSWER_ENDS:
-                self.complete(number, race, now_s)
+                self.complete(number, race, attempt, now_s)
             elif race.state.stage is Stage.RACING:
                 self.end(number, race, attempt, now_s)
-        return [race.outcome for race in races]
+        return self.outcomes
 
-    def arrive(self, number: int) -> None:
-        race, pilot = self.races[number], self.pilot
-        sent, now_s = race.sent, race.sent.start_s
-        facts = RequestFacts(
-            dialect="attempts",
-            model=sent.model,
-            stream=self.stream,
-            input_tokens_estimate=sent.input_tokens,
-            answer_known=True,
-        )
+    def arrive(self, number: int, sent: Sent) -> None:
+        pilot, now_s = self.pilot, sent.start_s
+        race = self.open[number] = SimulatedRace(sent)
+        self.outcomes.append(race.outcome)
+        facts = self.facts_of(sent.model, sent.input_tokens)
         caller = Caller(control=True) if self.control and self.dice.random() < self.control else NOBODY
         race.flight = flight = pilot.prepare(facts, caller, streamed=True, now_s=now_s)
         flight.price_in, flight.price_out = sent.price_in, sent.price_out
@@ -109,6 +107,18 @@ class _Run:
         pilot.began(flight)
         race.outlook = pilot.outlook(flight, now_s)
         self.tell(number, race, s.Begin(now_s, race.outlook), now_s)
+
+    def facts_of(self, model: str | None, input_tokens: int) -> RequestFacts:
+        facts = self.facts.get((model, input_tokens))
+        if facts is None:
+            facts = self.facts[(model, input_tokens)] = RequestFacts(
+                dialect="attempts",
+                model=model,
+                stream=self.stream,
+                input_tokens_estimate=input_tokens,
+                answer_known=True,
+            )
+        return facts
 
     def tell(self, number: int, race: SimulatedRace, signal: s.Signal, now_s: float) -> None:
         race.state, actions = advance(race.state, signal)
@@ -126,7 +136,7 @@ class _Run:
                 case s.Cancel():
                     race.outcome.stopped_s[action.attempt] = now_s
                 case s.Finish() if action.outcome != "answered":
-                    self.lose(race, now_s)
+                    self.lose(number, race, now_s)
                 case _:
                     pass
 
@@ -140,16 +150,21 @@ class _Run:
         return row.ttft_s if self.stream else row.ends_s
 
     def wake(self, number: int, race: SimulatedRace, at_s: float | None, now_s: float) -> None:
+        """Set the timer for `at_s`, the machine's own reckoning as if nothing more came, or for what will come of it."""
         race.check += 1
         if at_s is None:
             return
-        check_s = race.trouble_at(now_s)
-        if check_s < inf and check_s >= self.decided_by_s(race):
-            check_s = inf
-        if self.timed:
-            check_s = min(check_s, at_s)
-        if check_s < inf:
-            heappush(self.events, (check_s, CHECK, number, race.check))
+        if race.state.stage is Stage.RACING:
+            decided_by_s = self.decided_by_s(race)
+            if at_s >= decided_by_s and (self.stream or not race.has_slow_attempt):
+                return  # tokens only put trouble off, unless they come slowly: three of four races end here
+            check_s = race.trouble_at(now_s)
+            if self.timed:
+                check_s = min(check_s, at_s)
+            if check_s >= decided_by_s:
+                return
+            at_s = check_s
+        heappush(self.events, (at_s, CHECK, number, race.check))
 
     def decided_by_s(self, race: SimulatedRace) -> float:
         """By then nothing that runs now runs undecided."""
@@ -184,22 +199,19 @@ class _Run:
         self.pilot.decided(race.flight, race.state, first_s=first_s, caller_s=caller_s, now_s=now_s)
         heappush(self.events, (outcome.launched_s[winner] + race.sent.rows[winner].ends_s, ANSWER_ENDS, number, winner))
 
-    def complete(self, number: int, race: SimulatedRace, now_s: float) -> None:
-        """The winner's answer is there to its last token, unless its stream has been ended before."""
+    def complete(self, number: int, race: SimulatedRace, winner: int, now_s: float) -> None:
+        """The winner's answer is there to its last token."""
         outcome = race.outcome
-        if outcome.winner is None:
-            return
-        row = race.sent.rows[outcome.winner]
-        losers = sum(k != outcome.winner and race.sent.rows[k].status == 200 for k in range(len(outcome.launched_s)))
+        row = race.sent.rows[winner]
+        losers = sum(k != winner and race.sent.rows[k].status == 200 for k in range(len(outcome.launched_s)))
         pace_s = (row.ends_s - row.ttft_s) / row.output_tokens
         answer = Answer(output_tokens=row.output_tokens, pace_s=pace_s, billed_losers=losers)
         caller_s = now_s - race.sent.start_s if self.by_age else None
         self.pilot.answered(race.flight, answer, caller_s=caller_s, now_s=now_s)
         self.pilot.over(race.flight, race.state, answered=True)
-        if race.state.stage is Stage.DELIVERING:
-            self.tell(number, race, s.Ended(now_s), now_s)
+        del self.open[number]
 
-    def lose(self, race: SimulatedRace, now_s: float) -> None:
+    def lose(self, number: int, race: SimulatedRace, now_s: float) -> None:
         """No answer will come: all failed, time ran out, or the stream being delivered fell silent."""
         outcome = race.outcome
         if outcome.decided_s is None:
@@ -207,6 +219,7 @@ class _Run:
             outcome.decided_s = now_s
         outcome.winner = None
         self.pilot.over(race.flight, race.state, answered=False)
+        del self.open[number]
 
     def view(self, race: SimulatedRace, now_s: float) -> s.View:
         race.outlook = self.pilot.outlook(race.flight, now_s)

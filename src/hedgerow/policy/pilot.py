@@ -160,6 +160,7 @@ class Pilot:
         if ask.failed is None and self._too_late(flight, now_s):
             permit = Permit(None, "deadline")
         else:
+            self.gate.queues[0] = self._queues.queues
             permit = self.gate.ask(ask, entrants, flight.key, now_s)
         if permit.target is None and len(entrants) == 1:
             flight.refusal = flight.refusal or permit.refusal
@@ -186,7 +187,6 @@ class Pilot:
         known.learn_first(first_s, flight.facts.input_tokens_estimate, now_s)
         if flight.in_flight:
             self._queues.add(flight.in_flight, first_s)
-            self.gate.queues[0] = self._queues.queues
         if caller_s is not None:
             known.first_tokens.add(caller_s, now_s)
         if self._steered and flight.plan.counted and self.policy.mode == "act":

@@ -37,10 +37,19 @@ class Plan:
 
 
 class Limits:
-    """A policy's carve-outs and permissions, read once."""
+    """A policy's carve-outs and permissions, read once. Not for threads: one Pilot owns it."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy, self._hours = policy, policy.open_hours
+        self._last_asked: tuple[object, ...] | None = None
+        self._last_rules: RaceRules | None = None
+
+    def rules(self, facts: RequestFacts, may: tuple[bool, bool], stall_s: float | None) -> RaceRules:
+        """The rules of a race, made anew only when they differ from the last one's. may: trigger, rerun."""
+        asked = (facts.answer_known, facts.stream, may, stall_s)
+        if self._last_rules is None or asked != self._last_asked:
+            self._last_asked, self._last_rules = asked, _rules(facts, self._policy, may, stall_s)
+        return self._last_rules
 
     def why_not(self, facts: RequestFacts, caller: Caller) -> str | None:
         """The first reason why the policy may not hedge this request; None if it may."""
@@ -95,7 +104,7 @@ def make_plan(
         refusal = "cold"
     verdict = refusal or ("observe" if policy.mode == "observe" else "hedge")
     may_rerun = counted and policy.mode == "act"
-    return Plan(verdict=verdict, counted=counted, rules=_rules(facts, policy, (refusal is None, may_rerun), stall_s))
+    return Plan(verdict=verdict, counted=counted, rules=limits.rules(facts, (refusal is None, may_rerun), stall_s))
 
 
 def _rules(facts: RequestFacts, policy: Policy, may: tuple[bool, bool], stall_s: float | None) -> RaceRules:

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 
-__all__ = ["NOTHING_LATE", "TOKENS_FOR_PACE", "Outlook", "Progress", "Trigger", "trouble_from", "will_end_late"]
+__all__ = [
+    "NOTHING_LATE",
+    "TOKENS_FOR_PACE",
+    "Outlook",
+    "Progress",
+    "Trigger",
+    "ends_beyond_limit",
+    "trouble_from",
+    "will_end_late",
+]
 
 BACKUP_PATIENCE = 3.0  # a second backup hardly moves p99 but cuts p99.9: it waits for real trouble
 TOKENS_FOR_PACE = 9
@@ -91,14 +100,20 @@ def trouble_from(trigger: Trigger, progress: Progress, outlook: Outlook, now_s: 
 
 def will_end_late(progress: Progress, outlook: Outlook) -> bool:
     """At its pace, would the answer end much too late, and later than a copy started now? As of its last chunk."""
+    if progress.pace_s is None or not ends_beyond_limit(progress, outlook):
+        return False
+    expected = outlook.expected_output(progress.tokens)
+    return (expected - progress.tokens) * progress.pace_s > outlook.b_s + expected * outlook.tau_s
+
+
+def ends_beyond_limit(progress: Progress, outlook: Outlook) -> bool:
+    """At its pace, which is slow, would the answer end much too late? At an even pace this never turns from yes to no."""
     pace_s, seen = progress.pace_s, progress.tokens
     if pace_s is None or pace_s <= outlook.slow_pace_s or outlook.limit_s is None:
         return False
     if progress.connected_s is None or progress.last_chunk_s is None:
         return False
-    expected = outlook.expected_output(seen)
-    left = expected - seen
+    left = outlook.expected_output(seen) - seen
     limit_s = outlook.limit_s * (1.0 if progress.attempt == 0 else BACKUP_PATIENCE)
     lag_s = progress.last_chunk_s - progress.connected_s - outlook.b_s - seen * outlook.tau_s
-    ends_late = lag_s + left * (pace_s - outlook.tau_s) >= PROJECTED_LIMITS * limit_s
-    return ends_late and left * pace_s > outlook.b_s + expected * outlook.tau_s
+    return lag_s + left * (pace_s - outlook.tau_s) >= PROJECTED_LIMITS * limit_s

@@ -6,30 +6,37 @@ from statistics import median
 
 __all__ = ["QueueWatch"]
 
-RECENT, LOOK_EVERY, SMALLEST_HALF = 200, 10, 20
+RECENT, SMALLEST_HALF = 200, 20
 CLIMBS_BY = 1.3
 
 
 class QueueWatch:
     """One target's last 200 primaries: how many calls were in flight there, and how long the first token took."""
 
-    __slots__ = ("_calls", "_since", "queues")
+    __slots__ = ("_calls", "_found")
 
     def __init__(self) -> None:
         self._calls: deque[tuple[int, float]] = deque(maxlen=RECENT)
-        self._since = 0
-        self.queues = False
+        self._found: bool | None = None
 
     def add(self, in_flight: int, first_s: float) -> None:
-        """One more primary; every tenth time `queues` is looked at again: is the median first-token time of the half with more
-        in flight at least 1.3 times that of the other half? Never before both halves have 20 calls."""
+        """One more primary."""
         self._calls.append((in_flight, first_s))
-        self._since += 1
-        if self._since < LOOK_EVERY:
-            return
-        self._since = 0
+        self._found = None
+
+    @property
+    def queues(self) -> bool:
+        """Is the median first-token time of the half with more in flight at least 1.3 times that of the other half? Never
+        before both halves have 20 calls. Sorted out only when somebody asks, which few calls do."""
+        if self._found is None:
+            self._found = self._climbs()
+        return self._found
+
+    def _climbs(self) -> bool:
+        if len(self._calls) < 2 * SMALLEST_HALF:
+            return False
         middle = median(flying for flying, _ in self._calls)
         upper = [seconds for flying, seconds in self._calls if flying > middle]
         lower = [seconds for flying, seconds in self._calls if flying <= middle]
         enough = min(len(upper), len(lower)) >= SMALLEST_HALF
-        self.queues = enough and median(upper) >= CLIMBS_BY * median(lower)
+        return enough and median(upper) >= CLIMBS_BY * median(lower)

@@ -15,6 +15,7 @@ class Ring:
         self._most, self._seconds = window.requests, window.seconds
         self._in_order: deque[tuple[float, float]] = deque()
         self._sorted: list[float] = []
+        self._quantiles: dict[float, float] = {}  # asked for since the last change: a few, again and again
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -29,6 +30,7 @@ class Ring:
             self._forget_oldest()
         self._in_order.append((at_s, value))
         insort(self._sorted, value)
+        self._quantiles.clear()
         if self._seconds is not None:
             self._forget_before(at_s)
 
@@ -36,12 +38,15 @@ class Ring:
         """The value at `share` (0..1), linearly interpolated (numpy's default); None when empty."""
         if now_s is not None and self._seconds is not None:
             self._forget_before(now_s)
-        if not self._sorted:
-            return None
+        known = self._quantiles.get(share)
+        if known is not None or not self._sorted:
+            return known
         place = share * (len(self._sorted) - 1)
         low = int(place)
         high = min(low + 1, len(self._sorted) - 1)
-        return self._sorted[low] + (place - low) * (self._sorted[high] - self._sorted[low])
+        found = self._sorted[low] + (place - low) * (self._sorted[high] - self._sorted[low])
+        self._quantiles[share] = found
+        return found
 
     def median_above(self, value: float) -> float:
         """The median of the values above `value` (of two, the upper); `value` itself if there are none."""
@@ -62,3 +67,4 @@ class Ring:
     def _forget_oldest(self) -> None:
         _, value = self._in_order.popleft()
         del self._sorted[bisect_left(self._sorted, value)]
+        self._quantiles.clear()
