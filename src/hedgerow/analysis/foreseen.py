@@ -69,11 +69,6 @@ class SimulatedRace:
         """The attempts that are watched: the live ones, and a winner whose stream is being delivered."""
         return [entrant for entrant in self.state.entrants if entrant.fate in (Fate.LIVE, Fate.WON)]
 
-    @property
-    def has_slow_attempt(self) -> bool:
-        """May an attempt be in trouble by its pace?"""
-        return any(self.sent.rows[entrant.number].token_s > self.outlook.slow_pace_s for entrant in self.state.live)
-
     def progress(self, attempt: int, now_s: float) -> Progress:
         """What is to be seen of an attempt at this moment."""
         row, began_s = self.sent.rows[attempt], self.outcome.launched_s[attempt]

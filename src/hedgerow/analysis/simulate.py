@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from heapq import heappop, heappush
+from math import inf
 from random import Random
 
 from hedgerow.analysis.attempts import Sent
@@ -18,7 +19,7 @@ from hedgerow.policy.pilot import NOBODY, Answer, Pilot
 from hedgerow.policy.plan import Caller
 from hedgerow.race import signals as s
 from hedgerow.race.machine import advance, start
-from hedgerow.race.state import Stage
+from hedgerow.race.state import Fate, Stage
 from hedgerow.settings import Policy
 from hedgerow.units import parse_share
 from hedgerow.values.request import RequestFacts
@@ -142,12 +143,9 @@ class _Run:
 
     def launch(self, number: int, race: SimulatedRace, attempt: int, now_s: float) -> None:
         race.outcome.launched_s.append(now_s)
-        heappush(self.events, (now_s + self.takes_s(race, attempt), ENDS, number, attempt))
-
-    def takes_s(self, race: SimulatedRace, attempt: int) -> float:
-        """Until an attempt is committed to or fails."""
         row = race.sent.rows[attempt]
-        return row.ttft_s if self.stream else row.ends_s
+        takes_s = row.ttft_s if self.stream else row.ends_s  # until it is committed to, or fails
+        heappush(self.events, (now_s + takes_s, ENDS, number, attempt))
 
     def wake(self, number: int, race: SimulatedRace, at_s: float | None, now_s: float) -> None:
         """Set the timer for `at_s`, the machine's own reckoning as if nothing more came, or for what will come of it."""
@@ -155,8 +153,8 @@ class _Run:
         if at_s is None:
             return
         if race.state.stage is Stage.RACING:
-            decided_by_s = self.decided_by_s(race)
-            if at_s >= decided_by_s and (self.stream or not race.has_slow_attempt):
+            decided_by_s, may_be_slow = self.expects(race)
+            if at_s >= decided_by_s and not may_be_slow:
                 return  # tokens only put trouble off, unless they come slowly: three of four races end here
             check_s = race.trouble_at(now_s)
             if self.timed:
@@ -166,10 +164,15 @@ class _Run:
             at_s = check_s
         heappush(self.events, (at_s, CHECK, number, race.check))
 
-    def decided_by_s(self, race: SimulatedRace) -> float:
-        """By then nothing that runs now runs undecided."""
-        launched_s = race.outcome.launched_s
-        return max(launched_s[entrant.number] + self.takes_s(race, entrant.number) for entrant in race.state.live)
+    def expects(self, race: SimulatedRace) -> tuple[float, bool]:
+        """By when nothing that runs now runs undecided, and whether an attempt may be in trouble by its pace until then."""
+        decided_by_s, may_be_slow = -inf, False
+        for entrant in race.state.entrants:
+            if entrant.fate is Fate.LIVE:
+                row, launched_s = race.sent.rows[entrant.number], race.outcome.launched_s[entrant.number]
+                decided_by_s = max(decided_by_s, launched_s + (row.ttft_s if self.stream else row.ends_s))
+                may_be_slow |= not self.stream and row.token_s > race.outlook.slow_pace_s
+        return decided_by_s, may_be_slow
 
     def ask(self, number: int, race: SimulatedRace, ask: s.Ask, now_s: float) -> None:
         entrants = race.state.entrants
@@ -189,6 +192,7 @@ class _Run:
             self.tell(number, race, s.Content(now_s, attempt), now_s)
         else:
             self.tell(number, race, s.Answered(now_s, attempt, True), now_s)
+            self.complete(number, race, attempt, now_s)
 
     def commit(self, number: int, race: SimulatedRace, winner: int, now_s: float) -> None:
         outcome, primary = race.outcome, race.sent.rows[0]
@@ -197,13 +201,16 @@ class _Run:
         first_s = min(primary.ttft_s, age_s) if primary.status == 200 else age_s
         caller_s = outcome.first_token_s if self.by_age else None
         self.pilot.decided(race.flight, race.state, first_s=first_s, caller_s=caller_s, now_s=now_s)
-        heappush(self.events, (outcome.launched_s[winner] + race.sent.rows[winner].ends_s, ANSWER_ENDS, number, winner))
+        if self.stream:
+            ends_s = outcome.launched_s[winner] + race.sent.rows[winner].ends_s
+            heappush(self.events, (ends_s, ANSWER_ENDS, number, winner))
 
     def complete(self, number: int, race: SimulatedRace, winner: int, now_s: float) -> None:
         """The winner's answer is there to its last token."""
         outcome = race.outcome
         row = race.sent.rows[winner]
-        losers = sum(k != winner and race.sent.rows[k].status == 200 for k in range(len(outcome.launched_s)))
+        others = range(len(outcome.launched_s)) if len(outcome.launched_s) > 1 else ()
+        losers = sum(k != winner and race.sent.rows[k].status == 200 for k in others)
         pace_s = (row.ends_s - row.ttft_s) / row.output_tokens
         answer = Answer(output_tokens=row.output_tokens, pace_s=pace_s, billed_losers=losers)
         caller_s = now_s - race.sent.start_s if self.by_age else None

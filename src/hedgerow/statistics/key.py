@@ -119,7 +119,7 @@ class KeyStatistics:
         pairs = sorted(self._by_input)
         third = len(pairs) // 3
         low, high = pairs[:third], pairs[-third:]
-        run = median(tokens for tokens, _ in high) - median(tokens for tokens, _ in low)
-        rise = median(first_s for _, first_s in high) - median(first_s for _, first_s in low)
+        run = median([tokens for tokens, _ in high]) - median([tokens for tokens, _ in low])
+        rise = median([first_s for _, first_s in high]) - median([first_s for _, first_s in low])
         self._slope = rise / run if run > 0 and rise > SLOPE_MATTERS * self.b_s else 0.0
         self._median_input = float(pairs[len(pairs) // 2][0])
