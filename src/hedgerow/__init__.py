@@ -6,8 +6,9 @@ from hedgerow.errors import DeadlineError, HedgerowError, SettingError, Unsuppor
 from hedgerow.settings import Policy, Target
 
 if TYPE_CHECKING:
-    from hedgerow.clock import ManualClock, ScaledClock, SystemClock
     from hedgerow.call_context import context
+    from hedgerow.clock import ManualClock, ScaledClock, SystemClock
+    from hedgerow.cost.prices import PriceRule
     from hedgerow.engine import Hedger
     from hedgerow.record.memory import MemoryStore
     from hedgerow.transports.hedging import hedged, hedger_of
@@ -24,6 +25,7 @@ __all__ = [
     "ManualClock",
     "MemoryStore",
     "Policy",
+    "PriceRule",
     "ScaledClock",
     "SettingError",
     "SystemClock",
@@ -41,6 +43,7 @@ LOADED_ON_FIRST_USE = {
     "Hedger": "hedgerow.engine",
     "ManualClock": "hedgerow.clock",
     "MemoryStore": "hedgerow.record.memory",
+    "PriceRule": "hedgerow.cost.prices",
     "ScaledClock": "hedgerow.clock",
     "SystemClock": "hedgerow.clock",
     "context": "hedgerow.call_context",

@@ -1,48 +1,41 @@
 """request → classify → plan → race → commit / cancel → record → tune: that sentence, in code."""
 
 import asyncio
-import logging
 import os
 import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import datetime
 from random import Random
 
 from hedgerow.call_context import current_context
 from hedgerow.clock import Clock, SystemClock
 from hedgerow.dialects.base import Dialect, StreamingDialect
-from hedgerow.dialects.rate_limits import room_left
 from hedgerow.dialects.registry import dialect_for
 from hedgerow.errors import UnsupportedError
-from hedgerow.policy.gate import Permit, Place
-from hedgerow.policy.pilot import Answer, Flight, Pilot
+from hedgerow.policy.gate import Place
+from hedgerow.policy.pilot import Flight, Pilot
 from hedgerow.policy.plan import Caller
-from hedgerow.policy.trouble import Outlook
-from hedgerow.race.attempt import Attempt
 from hedgerow.race.driver import Race
 from hedgerow.race.order import Order
-from hedgerow.race.signals import Ask
-from hedgerow.race.state import CommitOn, Entrant, Fate
+from hedgerow.race.state import Fate
 from hedgerow.race.stream import Delivery
 from hedgerow.race.upstream import Call
+from hedgerow.record.books import Books
 from hedgerow.record.history import Circumstances, event_of
 from hedgerow.record.memory import MemoryStore
 from hedgerow.record.recorder import Hook, Recorder, Store
 from hedgerow.record.state import StateFile
 from hedgerow.settings import Policy
+from hedgerow.umpire import Umpire
 from hedgerow.units import parse_share
 from hedgerow.values.event import Event
-from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
 
 __all__ = ["Hedger"]
 
 REFUSED_STREAM = frozenset({400, 422})
 POLL_S, MOST_POLLS = 0.002, 2_000
-
-log = logging.getLogger("hedgerow")
 
 
 class Hedger:
@@ -60,6 +53,7 @@ class Hedger:
         clock: Clock | None = None,
         store: Store | None = None,
         state: str | os.PathLike[str] | None = None,
+        books: Books | None = None,
         random: Random | None = None,
     ) -> None:
         self.policy, self.places = policy, places
@@ -72,9 +66,11 @@ class Hedger:
         self.recorder = Recorder(self._store)
         self.counts: Counter[str] = Counter()
         self.plans: Counter[str] = Counter()
-        self.source = f"{socket.gethostname()}:{os.getpid()}"
+        self._source = f"{socket.gethostname()}:{os.getpid()}"
         self._open: set[Race] = set()
         self._never_streamed: set[tuple[str, str | None]] = set()  # who answered 400 to a stream that was not asked for
+        self._books = books or Books((), {})
+        self._loading: asyncio.Future[None] | None = None
         self._unwritten: deque[tuple[Race, Circumstances]] = deque()
         self._random = random or Random()
         self._closed = False
@@ -192,7 +188,15 @@ class Hedger:
         if streamed and not flight.plan.counted:
             order = replace(order, streamed_body=None)
             flight = self.pilot.prepare(order.facts, caller, now_s=now_s)
-        umpire = _Umpire(self, flight, caller.sdk_retry)
+        flight.price_in, flight.price_out = 1.0, self._books.output_ratio(order.facts.model, self.clock.utc())
+        seen = Circumstances(
+            at=self.clock.utc(),
+            source=self._source,
+            flight=flight,
+            target_names=tuple(place.name for place in self.places),
+            sdk_retry=caller.sdk_retry,
+        )
+        umpire = Umpire(self.pilot, flight, self.clock, lambda race: self._file_away(race, seen))
         race = Race(call, flight.plan.rules, order, clock=self.clock, referee=umpire)
         self._begin(race, flight)
         return race
@@ -221,16 +225,26 @@ class Hedger:
         self._open.add(race)
         self.pilot.began(flight)
 
+    def _write_soon(self) -> None:
+        """Write what is over; the first time, load the prices in the background before."""
+        loop = asyncio.get_running_loop()
+        if self._books.ready:
+            self._write()
+        elif self._loading is None:
+            self._loading = loop.run_in_executor(None, self._books.load)
+            self._loading.add_done_callback(lambda _: self._write())
+
     def _write(self) -> None:
         while self._unwritten:
-            self.recorder.record(event_of(*self._unwritten.popleft()))
+            race, seen = self._unwritten.popleft()
+            self.recorder.record(self._books.priced(event_of(race, seen), seen.flight.usual))
         if self._state is not None and not self._closed:
             self._state.save_sometimes(self.pilot)
 
-    def file_away(self, race: Race, seen: Circumstances) -> None:
-        """The umpire's last word: count it, let go of it, and have it written down soon."""
+    def _file_away(self, race: Race, seen: Circumstances) -> None:
+        """The last word: count it, let go of it, and have it written down soon."""
         if not self._unwritten:
-            asyncio.get_running_loop().call_soon(self._write)
+            asyncio.get_running_loop().call_soon(self._write_soon)
         self._unwritten.append((race, seen))
         self._open.discard(race)
         backups = len(race.attempts) - 1
@@ -242,97 +256,6 @@ class Hedger:
         self.counts["requests_with_cancelled_loser"] += any(
             entrant.fate is Fate.LOST for entrant in race.state.entrants
         )
-
-
-class _Umpire:
-    """The referee of one race: passes on to the pilot what the race tells, and writes the event."""
-
-    def __init__(self, hedger: Hedger, flight: Flight, sdk_retry: int) -> None:
-        self._hedger, self._pilot, self._clock = hedger, hedger.pilot, hedger.clock
-        self._flight, self._sdk_retry = flight, sdk_retry
-        self._at: datetime = hedger.clock.utc()
-
-    def outlook(self) -> Outlook:
-        return self._pilot.outlook(self._flight, self._clock.now())
-
-    def chars_per_token(self) -> float:
-        return self._flight.usual.chars_per_token
-
-    def ask(self, race: Race, ask: Ask) -> Permit:
-        return self._pilot.ask(self._flight, ask, race.state.entrants, self._clock.now())
-
-    def failed(self, entrant: Entrant, failure: Failure) -> None:
-        if self._pilot.failed(self._flight, entrant, failure, self._clock.now()):
-            name = self._hedger.places[entrant.target].name
-            log.warning("backups to %s fail with %s (%s): check its settings", name, failure.status, failure.error)
-
-    def decided(self, race: Race) -> None:
-        first_s = caller_s = None
-        if _has_content(race):
-            # From the primary's start, whoever won: dropping the losers' times would make the quantile drift.
-            caller_s = self._age_of(race)
-            primary = race.attempts[0]
-            seen_s = primary.first_token_s
-            first_s = caller_s if seen_s is None else seen_s - self._start_of(race)
-        self._pilot.decided(self._flight, race.state, first_s=first_s, caller_s=caller_s, now_s=self._clock.now())
-
-    def over(self, race: Race) -> None:
-        for attempt in race.attempts:
-            if attempt.response is not None and (room := room_left(attempt.response.headers)) is not None:
-                self._pilot.gate.note_room(attempt.target, self._flight.key, room, self._clock.now())
-        answered = race.outcome == "answered"
-        if answered and _has_content(race) and race.chosen is not None:
-            answer = self._answer(race, race.attempts[race.chosen])
-            self._pilot.answered(self._flight, answer, caller_s=self._age_of(race), now_s=self._clock.now())
-        self._pilot.over(self._flight, race.state, answered=answered)
-
-    def finished(self, race: Race) -> None:
-        seen = Circumstances(
-            at=self._at,
-            source=self._hedger.source,
-            flight=self._flight,
-            target_names=tuple(place.name for place in self._hedger.places),
-            sdk_retry=self._sdk_retry,
-        )
-        self._hedger.file_away(race, seen)
-
-    def _answer(self, race: Race, winner: Attempt) -> Answer:
-        """What the winner's answer tells of lengths and pace; the latter only where the stream could be watched."""
-        assert winner.reader is not None
-        facts = winner.reader.facts
-        tokens = facts.visible_chars / winner.chars_per_token
-        if facts.usage is not None:
-            self._flight.known.learn_chars(
-                facts.visible_chars, facts.usage.output_tokens - facts.usage.reasoning_tokens
-            )
-        losers = sum(
-            e.fate is Fate.LOST or (e.number != winner.number and e.fate is Fate.FAILED) for e in race.state.entrants
-        )
-        if not winner.streamed or winner.first_token_s is None or winner.last_chunk_s is None or tokens < 1:
-            return Answer(output_tokens=tokens, billed_losers=losers)
-        spoke_s = winner.last_chunk_s - winner.first_token_s
-        return Answer(
-            output_tokens=tokens,
-            pace_s=spoke_s / tokens,
-            gap_s=spoke_s / max(1, facts.chunks - 1),
-            billed_losers=losers,
-        )
-
-    def _age_of(self, race: Race) -> float:
-        return self._clock.now() - self._start_of(race)
-
-    def _start_of(self, race: Race) -> float:
-        """When the primary got its connection: waiting for one says nothing about the provider."""
-        connected_s = race.attempts[0].connected_s
-        return race.state.began_s if connected_s is None else connected_s
-
-
-def _has_content(race: Race) -> bool:
-    """Has the race a winner that said something?"""
-    if race.chosen is None or race.state.rules.commit_on is CommitOn.HEADERS:
-        return False
-    reader = race.attempts[race.chosen].reader
-    return reader is not None and reader.facts.failure is None and reader.facts.content
 
 
 def _whole_of(dialect: Dialect, request: WireRequest, facts: RequestFacts) -> bytes | None:

@@ -36,6 +36,8 @@ from hedgerow.units import Delay, Window, parse_share
 
 __all__ = ["Policy", "Prior", "Setting", "Target"]
 
+CANCEL_BILLING = ("so_far", "full", "none", "unknown")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
@@ -233,17 +235,21 @@ class Target:
 
     base_url: as the SDK takes it (None: the client's own). api_key: sent instead of the client's (None: the client's own if
     the origin is the same, none otherwise: a key is never sent to a foreign origin). set: laid over the JSON body, for
-    example {"service_tier": "priority"} or {"model": "…"}. name: how events call it (default: the origin, or "backup").
+    example {"service_tier": "priority"} or {"model": "…"}. name: how events call it (default: the origin, or "backup-N").
+    cancel_billing: what it charges for a call that was closed (so_far, full, none, unknown), for the cost in events.
     """
 
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     set: Mapping[str, object] = field(default_factory=dict[str, object])
     name: str | None = None
+    cancel_billing: Literal["so_far", "full", "none", "unknown"] = "unknown"
 
     def __post_init__(self) -> None:
         if self.base_url is not None and not re.match(r"https?://[^/]", self.base_url):
             raise SettingError("base_url", self.base_url, 'an http or https URL such as "https://eu.example/v1"')
+        if self.cancel_billing not in CANCEL_BILLING:
+            raise SettingError("cancel_billing", self.cancel_billing, ", ".join(CANCEL_BILLING))
         if self.base_url is None and self.api_key is None and not self.set:
             raise SettingError(
                 "Target",

@@ -45,7 +45,7 @@ def edge(*third_parties: str, also: tuple[str, ...] = ()) -> Area:
 NOUNS = Area(layer=0, also=("call_context", "clock", "errors", "hours", "setting_kinds", "settings", "units", "values"))
 MECHANISM = Area(layer=1, third_parties=frozenset({"orjson"}), impure=IMPURE)
 DECISION = Area(layer=2, also=("policy", "race.machine", "race.signals", "race.state"), impure=IMPURE)
-ENGINE = Area(layer=3, also=("engine", "race", "record"))
+ENGINE = Area(layer=3, also=("engine", "race", "record", "umpire"))
 SHELL = Area(layer=5, also=("", "cli", "dashboard", "replay"))
 
 # The longest matching prefix counts; "" is the package itself, with the names everybody imports.
@@ -62,6 +62,7 @@ AREAS: dict[str, Area] = {
     "cost": replace(MECHANISM, third_parties=frozenset({"genai_prices", "orjson"})),
     "dashboard": replace(SHELL, third_parties=frozenset({"orjson", "plotly"})),
     "dialects": MECHANISM,
+    "umpire": ENGINE,
     "engine": ENGINE,
     "errors": NOUNS,
     "fanout": edge(),

@@ -8,12 +8,14 @@ from typing import Any, TypeVar
 import httpx2
 
 from hedgerow.clock import Clock
+from hedgerow.cost.prices import PriceRule
 from hedgerow.engine import Hedger
 from hedgerow.errors import UnsupportedError
 from hedgerow.record.recorder import Store
 from hedgerow.settings import Policy, Target
 from hedgerow.transports.httpx2_private import clone_client, http_client_of, transport_for, transports_of
-from hedgerow.transports.httpx2_transport import AsyncTransport, make_hedger
+from hedgerow.transports.httpx2_transport import AsyncTransport
+from hedgerow.transports.options import Hedging
 from hedgerow.transports.targets import Home
 
 __all__ = ["hedged", "hedger_of"]
@@ -30,6 +32,7 @@ def hedged(
     backup: Target | Sequence[Target] | None = None,
     events: Store | None = None,
     state: str | PathLike[str] | None = None,
+    prices: Sequence[PriceRule] = (),
     clock: Clock | None = None,
 ) -> Client:
     """A copy of an SDK client whose slow calls are rescued by a backup.
@@ -37,7 +40,8 @@ def hedged(
     client: an openai.AsyncOpenAI; its proxies, mounts, limits, redirects, hooks, auth, time-outs and retries stay in force.
     policy: default Policy(), which spends at most 5 % on losing backups. backup: where backups go, one Target or several in
     order of preference (None: the same endpoint). events: a store for events (default: the last 10,000 in memory). state:
-    a file that keeps what was learnt, budget included, over restarts (one per process). clock: default real time.
+    a file that keeps what was learnt, budget included, over restarts (one per process). prices: your own PriceRules,
+    which count before the public list. clock: default real time.
 
     The copy shares the original's connection pool; closing either closes the connections of both. Raises UnsupportedError
     for a client that cannot be hedged, with the reason.
@@ -53,9 +57,8 @@ def hedged(
         raise UnsupportedError("this client is hedged already: hedging it again would multiply the backups")
     sdk: Any = client
     home = Home(str(sdk.base_url), sdk.api_key)
-    hedger, targets = make_hedger(
-        policy, backup, clock=clock, events=events, state=state, name=sdk.base_url.host, home=home
-    )
+    hedging = Hedging(policy=policy, backup=backup, events=events, state=state, prices=prices, clock=clock)
+    hedger, targets = hedging.hedger(name=sdk.base_url.host, home=home), hedging.targets
 
     def wrap(inner: httpx2.AsyncBaseTransport) -> AsyncTransport:
         def choose(url: httpx2.URL) -> httpx2.AsyncBaseTransport:

@@ -6,42 +6,20 @@ from os import PathLike
 import httpx2
 
 from hedgerow.clock import Clock
+from hedgerow.cost.prices import PriceRule
 from hedgerow.dialects.encoding import decodable_accept_encoding
 from hedgerow.engine import Hedger
-from hedgerow.errors import SettingError, UnsupportedError
+from hedgerow.errors import UnsupportedError
 from hedgerow.race.stream import Delivery
 from hedgerow.record.recorder import Store
 from hedgerow.settings import Policy, Target
 from hedgerow.transports.httpx2_private import refuse_http2
 from hedgerow.transports.httpx2_upstream import Httpx2Call, Httpx2Response, Route, TimeOut
-from hedgerow.transports.targets import Home, home_place, place_of, request_for
+from hedgerow.transports.options import Hedging
+from hedgerow.transports.targets import request_for
 from hedgerow.values.request import WireRequest
 
-__all__ = ["AsyncTransport", "make_hedger"]
-
-UNKNOWN_HOME = Home()
-
-
-def make_hedger(
-    policy: Policy | None,
-    backup: Target | Sequence[Target] | None,
-    *,
-    clock: Clock | None = None,
-    events: Store | None = None,
-    state: str | PathLike[str] | None = None,
-    name: str = "primary",
-    home: Home = UNKNOWN_HOME,
-) -> tuple[Hedger, tuple[Target, ...]]:
-    """A Hedger and its backup targets, as the public functions take them."""
-    if events is not None and not callable(getattr(events, "append", None)):
-        allowed = "None (the last 10,000 in memory) or an object with append(event) and close()"
-        raise SettingError("events", events, allowed, fix="hedger_of(client).subscribe(hook) hands every event on")
-    targets = () if backup is None else (backup,) if isinstance(backup, Target) else tuple(backup)
-    places = (
-        home_place(home, name),
-        *(place_of(target, number, home) for number, target in enumerate(targets, start=1)),
-    )
-    return Hedger(policy or Policy(), places, clock=clock, store=events, state=state), targets
+__all__ = ["AsyncTransport"]
 
 
 class AsyncTransport(httpx2.AsyncBaseTransport):
@@ -51,8 +29,9 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
 
     inner: the transport that sends (closed with this one). policy: default Policy(). backup: where backups go, one Target or
     several in order of preference; None = the same place. events: a store for events (default: in memory). state: a file that
-    keeps what was learnt over restarts. clock: default real time. Raises UnsupportedError for a transport with HTTP/2 switched
-    on, whose losers could not be stopped. Shared by all tasks of one event loop.
+    keeps what was learnt over restarts. prices: your own, before the public list. clock:
+    default real time. Raises UnsupportedError for a transport with HTTP/2 switched on, whose losers could not be stopped. Shared
+    by all tasks of one event loop.
     """
 
     def __init__(
@@ -63,10 +42,11 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         backup: Target | Sequence[Target] | None = None,
         events: Store | None = None,
         state: str | PathLike[str] | None = None,
+        prices: Sequence[PriceRule] = (),
         clock: Clock | None = None,
     ) -> None:
-        hedger, targets = make_hedger(policy, backup, clock=clock, events=events, state=state)
-        self._init(inner, hedger, targets, lambda _: inner, None)
+        hedging = Hedging(policy=policy, backup=backup, events=events, state=state, prices=prices, clock=clock)
+        self._init(inner, hedging.hedger(), hedging.targets, lambda _: inner, None)
 
     @classmethod
     def sharing(

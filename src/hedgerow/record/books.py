@@ -1,0 +1,59 @@
+"""Prices events when they are written, and tells the pilot what output costs against input. Trouble with it costs no call."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+
+from hedgerow.cost.bounds import Usual
+from hedgerow.cost.ledger import TargetBilling, priced
+from hedgerow.cost.prices import PriceBook, PriceRule
+from hedgerow.statistics.key import KeyStatistics
+from hedgerow.values.event import Event
+
+__all__ = ["Books"]
+
+UNPRICED_RATIO = 4.0  # output costs about so many times as much as input where nobody knows better
+
+log = logging.getLogger("hedgerow")
+
+
+class Books:
+    """One Hedger's price book. targets: how each target bills, by the name events use; the first is the primary's."""
+
+    def __init__(self, prices: Sequence[PriceRule], targets: Mapping[str, TargetBilling]) -> None:
+        self._book, self._targets = PriceBook(prices), targets
+        self._home = next(iter(targets.values()), TargetBilling())
+        self.ready = self._complained = False
+
+    def load(self) -> None:
+        """Load the public list: some 0.2 s of work, once; from any thread."""
+        import_module("hedgerow.cost.public_list").day_prices(
+            "gpt-4o", provider_url=None, tier=None, day=datetime.now(UTC).date()
+        )
+        self.ready = True
+
+    def output_ratio(self, model: str | None, at: datetime) -> float:
+        """What an output token costs against an input token; a usual figure where it is not known, or not yet."""
+        if not self.ready or model is None:
+            return UNPRICED_RATIO
+        price = self._book.price(model, provider_url=self._home.provider_url, service_tier=None, input_tokens=0, at=at)
+        return price.output_usd / price.input_usd if price is not None and price.input_usd > 0 else UNPRICED_RATIO
+
+    def priced(self, event: Event, known: KeyStatistics) -> Event:
+        """The event with its costs; as it was if they cannot be told."""
+        if not self.ready:
+            self.load()
+        answers = known.answers
+        usual = Usual(
+            mean_output_tokens=known.mean_output if answers else None,
+            q90_output_tokens=known.outputs.quantile(0.9),
+            token_s=known.paces.quantile(0.5),
+        )
+        try:
+            return priced(event, self._book, targets=self._targets, usual=usual)
+        except Exception:  # logged once: the event is kept without its costs
+            if not self._complained:
+                self._complained = True
+                log.exception("a request could not be priced")
+            return event
