@@ -5,7 +5,7 @@ BIN := .venv/bin
 TEST_STAMP := .venv/.installed-test
 CLI_STAMP := .venv/.installed-cli
 
-.PHONY: test demo lint docs soak bench-quick clean
+.PHONY: test demo lint docs soak bench-quick bench-policy clean
 
 test: $(TEST_STAMP)
 	$(BIN)/python -m pytest
@@ -23,6 +23,9 @@ soak: $(TEST_STAMP)
 
 bench-quick: $(TEST_STAMP)
 	$(BIN)/python benchmarks/overhead.py --count 200
+
+bench-policy: $(TEST_STAMP)
+	$(BIN)/python benchmarks/policy/figures.py
 
 docs: $(TEST_STAMP)
 	$(BIN)/python docs/generate.py
