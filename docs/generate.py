@@ -10,13 +10,7 @@ from pathlib import Path
 import hedgerow
 
 HERE = Path(__file__).parent / "reference"
-INTERNAL = {
-    ("AsyncTransport", "sharing"),
-    ("SettingError", "at"),
-    ("Hedger", "send"),
-    ("Hedger", "outlook"),
-    ("Hedger", "file_away"),
-}
+INTERNAL = {"AsyncTransport.sharing", "SettingError.at", "Hedger.send"}
 GENERATED = "<!-- written by docs/generate.py -->\n"
 
 
@@ -28,7 +22,7 @@ def policy_page() -> str:
         allowed = row.allowed.replace(" | ", ", ")
         lines.append(f"| `{row.name}` | `{row.default!r}` | {allowed} | {row.unit or '–'} | {row.meaning} |")
     lines += ["", "In TOML, as `Policy.load(path, name)` reads it:", "", "```toml", "[policy.interactive]"]
-    lines += ['trigger = "first_token"', 'delay = "p95+200ms"', "budget = 0.05", "timeout_s = 30.0", "```", ""]
+    lines += ["budget = 0.05", "upstream_stream = true", "timeout_s = 30.0", 'hours = ["22:00-24:00"]', "```", ""]
     return "\n".join(lines)
 
 
