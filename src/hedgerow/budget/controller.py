@@ -11,6 +11,7 @@ GAIN_START, GAIN_UNTIL, GAIN = 0.05, 1000, 0.02  # the gain falls as 1/n from so
 JUNK_WIN_RATE = (
     0.30  # D does not fall while fewer backups win: where no trouble is left to buy it would sink to buy junk
 )
+LEAST_WEIGHT = 0.01  # of one answer in the mean cost
 DEAREST = 10.0  # mean requests that one backup may count for
 SMALLEST_D_PER_B, LARGEST_D_S = 0.1, 60.0
 SMALLEST_FIRST_D_S = 0.2
@@ -23,7 +24,8 @@ class Controller:
     """One policy's D, f, w and u. budget: B, 0..1. Not for threads: one Pilot owns it.
 
     D is kept as a multiple of b, the key's median first-token time, so that keys share it and it moves with b; the first
-    warm key sets it. `win_rate` (w) is per hedged request, `wanted_share` (u) the share of requests that wanted a backup.
+    warm key sets it. `mean_cost` is that of the policy's answers, whatever their key: backups of large calls weigh more than
+    those of small ones. `win_rate` (w) is per hedged request, `wanted_share` (u) the share of requests that wanted a backup.
     """
 
     def __init__(self, budget: float) -> None:
@@ -31,6 +33,7 @@ class Controller:
         self.d_per_b: float | None = None
         self.inflation, self.win_rate, self.wanted_share = 1.0, 0.5, 0.0
         self.surge_length = self.answers = 0
+        self.mean_cost = 0.0
 
     @property
     def surging(self) -> bool:
@@ -62,9 +65,14 @@ class Controller:
         self._move(charged, b_s)
         return charged
 
-    def on_answer(self) -> None:
-        """An answer is complete: the gain goes by their number."""
+    def on_answer(self, cost: float) -> None:
+        """An answer is complete, and cost so much: the gain goes by their number."""
         self.answers += 1
+        self.mean_cost += max(LEAST_WEIGHT, 1 / self.answers) * (cost - self.mean_cost)
+
+    def in_means(self, cost: float) -> float | None:
+        """A cost in mean requests; None while nothing is known."""
+        return cost / self.mean_cost if self.mean_cost > 0 else None
 
     def settle(self, cost: float, charged: float, b_s: float) -> None:
         """What the losers really cost, in mean requests, against what was charged when they were sent."""

@@ -76,10 +76,12 @@ class Gate:
         elif observed:
             self.bucket.fill(OBSERVED_REFUND, self.in_flight)
 
-    def ask(self, ask: Ask, entrants: tuple[Entrant, ...], key: Key, now_s: float) -> Permit:
+    def ask(
+        self, ask: Ask, entrants: tuple[Entrant, ...], key: Key, now_s: float, *, stay_home: bool = False
+    ) -> Permit:
         """May the next attempt start, and where? A backup goes to the first listed, unused target that is not held off,
-        else to the primary's own."""
-        permit = self._place_for(ask, entrants, key, now_s)
+        else to the primary's own. stay_home: a late call's backup only to places of the primary's own account."""
+        permit = self._place_for(ask, entrants, key, now_s, stay_home)
         if (
             permit.target is not None
             and self.bucket is not None
@@ -133,11 +135,13 @@ class Gate:
         self._sent_at.append(bucket.requests)
         return None
 
-    def _place_for(self, ask: Ask, entrants: tuple[Entrant, ...], key: Key, now_s: float) -> Permit:
+    def _place_for(self, ask: Ask, entrants: tuple[Entrant, ...], key: Key, now_s: float, stay_home: bool) -> Permit:
         failed = entrants[ask.failed] if ask.failed is not None else None
         used = {entrant.target for entrant in entrants}
         kind = None if failed is None else _kind_of(failed)
         listed = [place for place in range(1, len(self._places)) if place not in used]
+        if stay_home and failed is None:
+            listed = [place for place in listed if self._places[place].account == self._places[0].account]
         choices = [place for place in listed if not self._is_gated(place, key, now_s)] + [0]
         for place in choices:
             if kind is FailureKind.RATE_LIMITED and self._was_told(place, entrants):

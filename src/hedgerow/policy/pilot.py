@@ -25,6 +25,7 @@ __all__ = ["Answer", "Flight", "Pilot"]
 
 MIN_IDLE_S, IDLE_GAPS = 0.15, 5.0
 SLOW_PACE = 1.5
+LARGE_CACHE_TOKENS = 4096
 SHORTEST_STALL_S, STALL_GAPS = 10.0, 20.0
 NOBODY = Caller()
 
@@ -161,13 +162,13 @@ class Pilot:
             permit = Permit(None, "deadline")
         else:
             self.gate.queues[0] = self._queues.queues
-            permit = self.gate.ask(ask, entrants, flight.key, now_s)
+            permit = self.gate.ask(ask, entrants, flight.key, now_s, stay_home=self._has_cache(flight))
         if permit.target is None and len(entrants) == 1:
             flight.refusal = flight.refusal or permit.refusal
         if self._steered and flight.warm and (permit.target is not None or permit.refusal == "observe"):
             known = flight.usual
-            cost = flight.cost(known.mean_output) / known.mean_cost if known.mean_cost > 0 else 1.0
-            flight.charged += self.controller.on_backup(cost, self._b_of(known))
+            expected = self.controller.in_means(flight.cost(known.mean_output))
+            flight.charged += self.controller.on_backup(1.0 if expected is None else expected, self._b_of(known))
         return permit
 
     def failed(self, flight: Flight, entrant: Entrant, failure: Failure, now_s: float) -> bool:
@@ -200,13 +201,15 @@ class Pilot:
         as the caller saw it."""
         known, cost = flight.known, flight.cost(answer.output_tokens)
         pace_s, gap_s = answer.pace_s, answer.gap_s
-        known.learn_answer(output_tokens=answer.output_tokens, pace_s=pace_s, gap_s=gap_s, cost=cost, at_s=now_s)
+        known.learn_answer(output_tokens=answer.output_tokens, pace_s=pace_s, gap_s=gap_s, at_s=now_s)
         if caller_s is not None:
             known.responses.add(caller_s, now_s)
-        self.controller.on_answer()
+        self.controller.on_answer(cost)
         if self._steered and flight.charged and self.policy.mode == "act":
-            real = answer.billed_losers * cost / known.mean_cost if known.mean_cost > 0 else float(answer.billed_losers)
-            self.controller.settle(real, flight.charged, self._b_of(flight.usual))
+            real = self.controller.in_means(answer.billed_losers * cost)
+            self.controller.settle(
+                answer.billed_losers if real is None else real, flight.charged, self._b_of(flight.usual)
+            )
 
     def over(self, flight: Flight, state: RaceState, *, answered: bool) -> None:
         """Nothing more will come of it: a winning backup's token comes back, if its answer arrived whole."""
@@ -246,6 +249,11 @@ class Pilot:
             return False
         ring = flight.usual.firsts if flight.key.stream else flight.usual.responses
         return flight.deadline_s - (now_s - flight.began_s) < (ring.quantile(0.25) or 0.0)
+
+    def _has_cache(self, flight: Flight) -> bool:
+        """Is much of its input in the provider's prompt cache? A copy for another account would pay for all of it."""
+        named = flight.facts.cached_context and flight.facts.input_tokens_estimate >= LARGE_CACHE_TOKENS
+        return named or flight.usual.cached_tokens >= LARGE_CACHE_TOKENS
 
     def _ring(self, known: KeyStatistics) -> Ring:
         """The times that the trigger goes by."""

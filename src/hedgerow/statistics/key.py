@@ -1,4 +1,4 @@
-"""What is normal for one key: medians of first token and of seconds per token, lengths and costs of answers.
+"""What is normal for one key: medians of first token and of seconds per token, lengths of answers.
 
 Learnt from medians, which cancelled losers cannot bend (policy.md, "Censoring"); rings count requests, never seconds.
 """
@@ -16,7 +16,7 @@ ENOUGH = 20  # fewer samples than this say nothing about a tail (policy.md, warm
 RECENT, LENGTHS, PAIRS = Window(requests=200), Window(requests=1000), 1000
 SLOPE_FROM, SLOPE_EVERY, SLOPE_MATTERS = 200, 100, 0.10
 LEAST_WEIGHT = 0.01
-CHARS_PER_TOKEN, CHARS_WEIGHT = 4.0, 0.05
+CHARS_PER_TOKEN, CHARS_WEIGHT, CACHED_WEIGHT = 4.0, 0.05, 0.2
 
 
 class KeyStatistics:
@@ -32,11 +32,11 @@ class KeyStatistics:
         "_median_input",
         "_slope",
         "answers",
+        "cached_tokens",
         "chars_per_token",
         "first_tokens",
         "firsts",
         "gaps",
-        "mean_cost",
         "mean_output",
         "outputs",
         "paces",
@@ -48,8 +48,8 @@ class KeyStatistics:
         self.first_tokens, self.responses = Ring(window), Ring(window)
         self.firsts, self.paces, self.gaps, self.outputs = Ring(RECENT), Ring(RECENT), Ring(RECENT), Ring(LENGTHS)
         self.requests = self.answers = 0
-        self.mean_output = self.mean_cost = 0.0
-        self.chars_per_token = CHARS_PER_TOKEN
+        self.mean_output = 0.0
+        self.chars_per_token, self.cached_tokens = CHARS_PER_TOKEN, 0.0
         self._by_input: deque[tuple[int, float]] = deque(maxlen=PAIRS)
         self._slope = self._median_input = 0.0
 
@@ -85,9 +85,7 @@ class KeyStatistics:
         if len(self._by_input) >= SLOPE_FROM and self.requests % SLOPE_EVERY == 0:
             self._learn_slope()
 
-    def learn_answer(
-        self, *, output_tokens: float, pace_s: float | None, gap_s: float | None, cost: float, at_s: float
-    ) -> None:
+    def learn_answer(self, *, output_tokens: float, pace_s: float | None, gap_s: float | None, at_s: float) -> None:
         """A winner's answer is complete. pace_s: seconds per token from its first token on, stalls included."""
         if pace_s is not None:
             self.paces.add(pace_s, at_s)
@@ -96,13 +94,16 @@ class KeyStatistics:
         self.outputs.add(output_tokens, at_s)
         self.answers += 1
         weight = max(LEAST_WEIGHT, 1 / self.answers)
-        self.mean_cost += weight * (cost - self.mean_cost)
         self.mean_output += weight * (output_tokens - self.mean_output)
 
     def learn_chars(self, chars: int, tokens: int) -> None:
         """The provider's own count of an answer's visible tokens, against the length of its text."""
         if chars > 0 and tokens > 0:
             self.chars_per_token += CHARS_WEIGHT * (chars / tokens - self.chars_per_token)
+
+    def learn_cached(self, tokens: int) -> None:
+        """How much of an answer's input came from the provider's prompt cache."""
+        self.cached_tokens += CACHED_WEIGHT * (tokens - self.cached_tokens)
 
     def by_input(self) -> list[tuple[int, float]]:
         """The last (input tokens, first-token time), oldest first."""
