@@ -68,6 +68,7 @@ class Umpire:
         facts = winner.reader.facts
         tokens = facts.visible_chars / winner.chars_per_token
         if facts.usage is not None:
+            self._flight.known.learn_cached(facts.usage.cached_tokens)
             self._flight.known.learn_chars(
                 facts.visible_chars, facts.usage.output_tokens - facts.usage.reasoning_tokens
             )

@@ -52,11 +52,12 @@ def test_there_is_code_to_run() -> None:
 
 @pytest.mark.parametrize(("page", "code"), BLOCKS, ids=[f"{p.name}-{n}" for n, (p, _) in enumerate(BLOCKS)])
 def test_the_code_in_the_docs_runs(
-    page: Path, code: str, hedgerow_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch
+    page: Path, code: str, hedgerow_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Each block runs on its own, against the sandbox instead of the provider, with `client` and `messages` at hand."""
     monkeypatch.setenv("OPENAI_BASE_URL", f"{hedgerow_sandbox.url}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.chdir(tmp_path)  # what a block writes
     given = "import hedgerow\nfrom openai import AsyncOpenAI\n"
     given += 'messages = [{"role": "user", "content": "hi"}]\nKEY = "k"\n'
     if not re.search(r"^client = ", code, re.MULTILINE):

@@ -124,7 +124,7 @@ def _input_tokens_estimate(body: Mapping[str, object]) -> int:
     for field in ("tools", "functions"):
         if declared := body.get(field):
             chars += len(orjson.dumps(declared))
-    return chars // CHARS_PER_TOKEN + attachments * ATTACHMENT_TOKENS
+    return -(-chars // CHARS_PER_TOKEN) + attachments * ATTACHMENT_TOKENS
 
 
 def _objects(value: object) -> list[dict[str, object]]:

@@ -28,7 +28,7 @@ def test_a_plain_request_is_safe_and_its_facts_are_read():
         model="gpt-5.6-mini",
         stream=True,
         effort="low",
-        input_tokens_estimate=1,
+        input_tokens_estimate=2,
         max_output_tokens=200,
         answer_known=True,
     )
