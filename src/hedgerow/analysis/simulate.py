@@ -91,7 +91,7 @@ class _Run:
                     self.tell(number, race, s.Tick(now_s, self.view(race, now_s)), now_s)
             elif kind == ANSWER_ENDS:
                 self.complete(number, race, attempt, now_s)
-            elif race.state.stage is Stage.RACING:
+            elif race.state.stage is Stage.RACING and race.state.entrants[attempt].fate is Fate.LIVE:
                 self.end(number, race, attempt, now_s)
         return self.outcomes
 
