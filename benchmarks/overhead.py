@@ -36,7 +36,7 @@ ANSWER = json.dumps(
 ).encode()
 HEADERS = {"content-type": "application/json"}
 # Late enough never to happen, and yet the timer is armed and called off with every call, as in real use.
-NEVER_LATE = hedgerow.Policy(delay=5)
+NEVER_LATE = hedgerow.Policy(trigger="first_token", delay=5)
 # The first calls open connections and fill caches.
 SHARE_OF_WARM_UP = 10
 IMPORT_RUNS = 11
@@ -131,7 +131,7 @@ class AnswerInMemory:
 class CallInMemory:
     """A call without a network: what is left is the engine."""
 
-    async def open(self, target: int, notes: ConnectionNotes) -> AnswerInMemory:
+    async def open(self, target: int, notes: ConnectionNotes, _body: bytes | None) -> AnswerInMemory:
         assert target == 0
         notes.connected(reused=True)
         return AnswerInMemory()
