@@ -4,16 +4,18 @@ from collections.abc import Callable, Mapping
 
 from rich.table import Table
 
-from hedgerow.replay.arms import BASELINE
+from hedgerow.replay.arms import BASELINE, PRIORITY
 from hedgerow.replay.paired import Difference
 from hedgerow.replay.proof import Proof
 from hedgerow.replay.result import ArmResult, Comparison
+from hedgerow.sandbox.profiles import Profile
 from hedgerow.units import format_seconds, format_share
 
-__all__ = ["arms_table", "proof_line", "verdict"]
+__all__ = ["arms_table", "priority_note", "proof_line", "verdict"]
 
 Row = tuple[str, Callable[[ArmResult], str]]
 UNKNOWN = "–"
+ASSUMED = "*"
 # A gain that may be smaller than this share of the p99 is not told from the timing of this machine.
 FAINT = 0.01
 
@@ -23,13 +25,24 @@ def arms_table(comparison: Comparison, base_cost_usd: float) -> Table:
     table = Table()
     table.add_column("provider seconds", no_wrap=True)
     for arm in comparison.arms:
-        table.add_column(arm.arm, justify="right", no_wrap=True)
+        heading = f"{arm.arm}{ASSUMED}" if arm.arm == PRIORITY else arm.arm
+        table.add_column(heading, justify="right", no_wrap=True)
     differences = {difference.arm: difference for difference in comparison.paired}
     for rows in (_times(), _backups(), _money(base_cost_usd), _paired(differences)):
         for label, cell in rows:
             table.add_row(label, *(cell(arm) for arm in comparison.arms))
         table.add_section()
     return table
+
+
+def priority_note(profile: Profile, *, replayed: bool) -> str:
+    """What the arm `priority` rests on. replayed: its times are those of recorded calls, as of every arm."""
+    price, priority = f"price {profile.prices.priority_ratio:g} ×", profile.priority
+    if replayed or (priority.trouble_ratio, priority.speed_ratio) == (1, 1):
+        latency = "latency as of the standard tier, for want of figures"
+    else:
+        latency = f"latency assumed (trouble {priority.trouble_ratio:g} ×, times {priority.speed_ratio:g} ×)"
+    return f"{ASSUMED} {PRIORITY}: {latency}, {price}; see docs/reference/demo.md"
 
 
 def proof_line(proof: Proof) -> str:
@@ -52,7 +65,7 @@ def verdict(comparison: Comparison, arm: str, base_cost_usd: float) -> str:
         return f"Nothing can be said about {arm}: it sent no backup in {results[arm].n:,} calls; try more requests."
     low_s, high_s = difference.interval
     moved = f"the p99 from {format_seconds(before_s)} to {format_seconds(after_s)}"
-    price = f"for {_extra_cost(results[arm], base_cost_usd)} of extra cost"
+    price = f"for {_extra_percent(results[arm], base_cost_usd)} % of extra cost"
     interval = f"95 % interval of the difference {low_s:+.2f} to {high_s:+.2f} s"
     if high_s < -FAINT * before_s:
         return f"{arm} cut {moved}, {1 - after_s / before_s:.0%} less, {price} ({interval})."
@@ -86,16 +99,19 @@ def _backups() -> list[Row]:
 
 
 def _money(base_cost_usd: float) -> list[Row]:
-    def per_call(arm: ArmResult) -> str:
-        return UNKNOWN if arm.cost_per_call.mean is None else f"${arm.cost_per_call.mean:.6f}"
+    def per_thousand(arm: ArmResult) -> str:
+        return UNKNOWN if arm.cost_per_call.mean is None else f"{1000 * arm.cost_per_call.mean:.4f}"
+
+    def extra(arm: ArmResult) -> str:
+        return UNKNOWN if arm.arm == BASELINE else _extra_percent(arm, base_cost_usd)
 
     def saved(arm: ArmResult) -> str:
         ratio = arm.p99_seconds_saved_per_usd
         return UNKNOWN if ratio is None else f"{ratio:,.0f}"
 
     return [
-        ("extra cost", lambda arm: UNKNOWN if arm.arm == BASELINE else _extra_cost(arm, base_cost_usd)),
-        ("cost per call (high)", per_call),
+        ("extra cost, %", extra),
+        ("$ per 1,000, high", per_thousand),
         ("p99 s saved per $", saved),
     ]
 
@@ -110,7 +126,7 @@ def _paired(differences: Mapping[str, Difference]) -> list[Row]:
         return UNKNOWN if difference is None or difference.interval is None else _signed(difference.interval[which])
 
     return [
-        (f"p99 against {BASELINE}", by),
+        (f"p99 less {BASELINE}'s", by),
         ("  95 % interval from", lambda arm: end(arm, 0)),
         ("  to", lambda arm: end(arm, 1)),
     ]
@@ -121,11 +137,11 @@ def _time(seconds: float | None) -> str:
 
 
 def _signed(seconds: float | None) -> str:
-    return UNKNOWN if seconds is None else f"{seconds:+.2f} s"
+    return UNKNOWN if seconds is None else f"{seconds:+.2f}"
 
 
-def _extra_cost(arm: ArmResult, base_cost_usd: float) -> str:
+def _extra_percent(arm: ArmResult, base_cost_usd: float) -> str:
     if not base_cost_usd:
         return UNKNOWN
-    low, high = (100 * usd / base_cost_usd for usd in (arm.extra.low_usd, arm.extra.high_usd))
-    return f"{low:.1f}–{high:.1f} %"
+    low, high = (f"{100 * usd / base_cost_usd:.1f}" for usd in (arm.extra.low_usd, arm.extra.high_usd))
+    return low if low == high else f"{low}–{high}"

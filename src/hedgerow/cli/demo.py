@@ -1,4 +1,4 @@
-"""`hedgerow demo`: the same calls in four arms against a sandbox on this machine, and what came of it."""
+"""`hedgerow demo`: the same calls in five arms against a sandbox on this machine, and what came of it."""
 
 import asyncio
 import signal
@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hedgerow.cli.arms_table import arms_table, proof_line, verdict
+from hedgerow.cli.arms_table import arms_table, priority_note, proof_line, verdict
 from hedgerow.cli.sdk_calls import ArmClient
 from hedgerow.clock import ScaledClock
 from hedgerow.errors import HedgerowError, SettingError
@@ -31,7 +31,7 @@ __all__ = ["demo"]
 
 # Measured on two cores: docs/reference/demo.md.
 USUAL_TIME_SCALE = 0.2
-USUAL_CONCURRENCY = 28
+USUAL_CONCURRENCY = 30
 # Every call may open three connections, of the thousand that an SDK client allows.
 MOST_CONCURRENCY = 256
 
@@ -52,7 +52,7 @@ def demo(
     concurrency: Annotated[int, typer.Option(help="calls in flight, over all arms")] = USUAL_CONCURRENCY,
     as_json: Annotated[bool, typer.Option("--json", help="the result as JSON on stdout")] = False,
 ) -> None:
-    """Hedging shown offline: one provider, the same calls sent singly, twice, after the p95 and hedged, side by side."""
+    """Hedging shown offline: one provider, the same calls singly, at a dearer tier, twice, after the p95 and hedged."""
     try:
         plan = _Plan(
             requests=requests,
@@ -75,7 +75,7 @@ def demo(
     except HedgerowError as error:
         print(f"hedgerow demo: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
-    _show(comparison, as_json=as_json)
+    _show(comparison, plan, as_json=as_json)
     if all(arm.errors == arm.n for arm in comparison.arms):
         print("hedgerow demo: every call failed", file=sys.stderr)
         raise typer.Exit(1)
@@ -160,19 +160,20 @@ def _progress(plan: _Plan) -> Generator[Callable[[str], object]]:
     if not console.is_terminal:
         yield lambda _: None
         return
-    columns = (TextColumn("{task.description:>7}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description:>8}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     # Four times a second: drawing must not disturb what is measured.
     with Progress(*columns, console=console, refresh_per_second=4, transient=True) as bars:
         tasks = {arm.name: bars.add_task(arm.name, total=plan.requests) for arm in DEMO_ARMS}
         yield lambda arm: bars.advance(tasks[arm])
 
 
-def _show(comparison: Comparison, *, as_json: bool) -> None:
+def _show(comparison: Comparison, plan: _Plan, *, as_json: bool) -> None:
     if as_json:
         print(orjson.dumps(comparison.as_dict(), option=orjson.OPT_INDENT_2).decode())
         return
     base_cost_usd = next(arm.cost.high_usd for arm in comparison.arms if arm.arm == BASELINE)
     console = Console(highlight=False, soft_wrap=True)
     console.print(arms_table(comparison, base_cost_usd))
+    console.print(priority_note(plan.profile, replayed=plan.replay is not None))
     console.print(proof_line(comparison.proof))
     console.print(verdict(comparison, DEMO_ARMS[-1].name, base_cost_usd))

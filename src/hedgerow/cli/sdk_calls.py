@@ -35,6 +35,7 @@ class ArmClient:
             timeout=None,
             http_client=openai.DefaultAsyncHttpxClient(trust_env=False, timeout=None),
         )
+        self._tier = {} if arm.service_tier is None else {"service_tier": arm.service_tier}
         self._client = hedged(plain, policy=arm.policy, clock=clock)
         self._sent = self._won = 0
         hedger_of(self._client).subscribe(self._count)
@@ -50,7 +51,12 @@ class ArmClient:
         # token's time at the usual time scale, and the arms would queue for this process instead of the provider.
         stream = await self._client.post(
             "/chat/completions",
-            body={"model": MODEL, "messages": [{"role": "user", "content": prompt(number)}], "stream": True},
+            body={
+                "model": MODEL,
+                "messages": [{"role": "user", "content": prompt(number)}],
+                "stream": True,
+                **self._tier,
+            },
             options={"headers": {"x-sandbox-case": case}},
             cast_to=object,
             stream=True,

@@ -8,7 +8,7 @@ from typing import cast
 
 from hedgerow.errors import SettingError
 from hedgerow.sandbox.checked import Fields
-from hedgerow.sandbox.profiles import ModelProfile, Pareto, Prices, Profile, QuantileProfile, Quantiles
+from hedgerow.sandbox.profiles import ModelProfile, Pareto, Prices, Priority, Profile, QuantileProfile, Quantiles
 
 __all__ = ["PROFILE_NAMES", "load_profile", "parse_profile"]
 
@@ -62,6 +62,7 @@ def _model_profile(fields: Fields, name: str) -> ModelProfile:
         output_spread_attempt=fields.number("output_spread_attempt", 0.0, high=5),
         token_s=_number(fields, "token_s"),
         token_spread=fields.number("token_spread", 0.0, high=5),
+        priority=_priority(fields),
     )
 
 
@@ -73,6 +74,7 @@ def _quantile_profile(fields: Fields, name: str) -> QuantileProfile:
         token_s=_quantiles(fields, "token_s"),
         output_tokens=_quantiles(fields, "output_tokens"),
         shared_luck_share=fields.number("shared_luck_share", 0.5, high=1),
+        priority=_priority(fields),
     )
 
 
@@ -86,6 +88,18 @@ def _prices(fields: Fields) -> Prices:
     )
     table.close()
     return prices
+
+
+def _priority(fields: Fields) -> Priority:
+    table = fields.table("priority")
+    if table is None:
+        return Priority()
+    priority = Priority(
+        trouble_ratio=table.number("trouble_ratio", 1.0, high=1),
+        speed_ratio=table.number("speed_ratio", 1.0, low=0.001, high=1000),
+    )
+    table.close()
+    return priority
 
 
 def _pareto(fields: Fields, key: str, longest_s: float) -> Pareto:

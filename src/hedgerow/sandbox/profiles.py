@@ -1,21 +1,24 @@
 """Latency profiles: a parametric one (log-normal body, Pareto waits and stalls) and one of measured quantiles.
 
 Part of an attempt's luck is its request's own and hits all its copies, so that a second copy is no independent draw.
+The tier "priority" is a second profile for the same luck: trouble meets it less often, and never where the first has none.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from random import Random
 
 from hedgerow.sandbox.draws import Arrival, Draw
 
-__all__ = ["ModelProfile", "Pareto", "Prices", "Profile", "QuantileProfile", "Quantiles"]
+__all__ = ["ModelProfile", "Pareto", "Prices", "Priority", "Profile", "QuantileProfile", "Quantiles"]
 
 # Two copies of a stall that is the request's own differ by this sigma.
 SHARED_SPREAD = 0.15
 # Keeps a careless spread from asking for more text than fits into memory.
 MAX_TOKENS = 1_000_000
+# Measured times do not say which of them were trouble: those of more than this many medians are taken for it.
+TROUBLE_FROM_MEDIANS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,18 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Priority:
+    """How calls of the tier "priority" fare beside standard ones: an assumption, for no provider publishes figures.
+
+    `trouble_ratio` (0..1): the share of the waits, stalls and hangs that they still meet. `speed_ratio` (> 0): their
+    times, those of trouble too, as a share of the standard ones.
+    """
+
+    trouble_ratio: float = 1.0
+    speed_ratio: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pareto:
     """Trouble that strikes with `chance` (0..1) and then lasts at least `scale_s`, with tail index `alpha` (> 0)."""
 
@@ -49,6 +64,11 @@ class Pareto:
             return 0.0
         lowest = (longest_s / self.scale_s) ** -self.alpha
         return self.scale_s * (lowest + (1 - lowest) * rest) ** (-1 / self.alpha)
+
+    def eased(self, priority: Priority) -> "Pareto":
+        """The same trouble, rarer and shorter. The number that lets it strike is uniform below `chance`: so it is also the
+        further draw on whether a priority call meets it."""
+        return replace(self, chance=self.chance * priority.trouble_ratio, scale_s=self.scale_s * priority.speed_ratio)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +95,7 @@ class ModelProfile:
     output_spread_attempt: float
     token_s: float
     token_spread: float
+    priority: Priority = Priority()
 
     def draw(self, arrival: Arrival) -> Draw:
         """The attempt that this arrival meets."""
@@ -97,6 +118,21 @@ class ModelProfile:
             stall_s=stall_s,
         )
 
+    def at_priority(self) -> "ModelProfile":
+        """The profile that calls of the tier "priority" draw from."""
+        speed_ratio = self.priority.speed_ratio
+        return replace(
+            self,
+            first_token_s=self.first_token_s * speed_ratio,
+            token_s=self.token_s * speed_ratio,
+            wait=self.wait.eased(self.priority),
+            wait_shared=self.wait_shared.eased(self.priority),
+            stall=self.stall.eased(self.priority),
+            stall_shared=self.stall_shared.eased(self.priority),
+            stall_max_s=self.stall_max_s * speed_ratio,
+            priority=Priority(),
+        )
+
     def _trouble(self, single: Pareto, shared: Pareto, request: Random, own: Random) -> float:
         both_s = shared.draw(request, self.stall_max_s) * math.exp(SHARED_SPREAD * own.gauss(0, 1))
         return single.draw(own, self.stall_max_s) + both_s
@@ -115,6 +151,31 @@ class Quantiles:
                 return low_value * (high_value / low_value) ** ((share - low) / (high - low))
         return self.points[-1][1]
 
+    def share_below(self, value: float) -> float:
+        """The share (0..1) of all that lies below a value."""
+        for (low, low_value), (high, high_value) in pairwise(self.points):
+            if value <= low_value:
+                return low
+            if value < high_value:
+                return low + (high - low) * math.log(value / low_value) / math.log(high_value / low_value)
+        return 1.0
+
+    def eased(self, priority: Priority) -> "Quantiles":
+        """The same times, faster and with less of the trouble.
+
+        The room that trouble leaves is filled with the rest, stretched: the same luck never gives a longer time, and
+        what is left of the trouble keeps its shape.
+        """
+        limit = TROUBLE_FROM_MEDIANS * self.at(0.5)
+        edge = self.share_below(limit)
+        kept = 1 - priority.trouble_ratio * (1 - edge)
+
+        def moved(share: float) -> float:
+            return share * kept / edge if share <= edge else 1 - priority.trouble_ratio * (1 - share)
+
+        points = self.points if edge == 1 else sorted((*self.points, (edge, limit)))
+        return Quantiles(points=tuple((moved(share), value * priority.speed_ratio) for share, value in points))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuantileProfile:
@@ -130,6 +191,7 @@ class QuantileProfile:
     token_s: Quantiles
     output_tokens: Quantiles
     shared_luck_share: float = 0.5
+    priority: Priority = Priority()
 
     def draw(self, arrival: Arrival) -> Draw:
         """The attempt that this arrival meets."""
@@ -139,6 +201,11 @@ class QuantileProfile:
         return Draw(
             first_token_s=self.first_token_s.at(luck.random()), token_s=self.token_s.at(luck.random()), tokens=tokens
         )
+
+    def at_priority(self) -> "QuantileProfile":
+        """The profile that calls of the tier "priority" draw from."""
+        first_token_s, token_s = self.first_token_s.eased(self.priority), self.token_s.eased(self.priority)
+        return replace(self, first_token_s=first_token_s, token_s=token_s, priority=Priority())
 
 
 Profile = ModelProfile | QuantileProfile

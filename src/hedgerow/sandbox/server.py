@@ -39,8 +39,9 @@ class SandboxSettings:
     """How a sandbox behaves. SettingError for values it cannot have.
 
     `port` 0 takes a free one. `profile`: a shipped name or a .toml file; also the prices. `replay`: a .csv of real calls
-    in place of the profile's draws. `time_scale` > 0: real seconds per provider second. `bill`: what a disconnected
-    request is charged, so_far | full | none. `tls`: https with a self-signed certificate (needs `cryptography`).
+    in place of the profile's draws, for every tier alike. `time_scale` > 0: real seconds per provider second. `bill`: what
+    a disconnected request is charged, so_far | full | none. `tls`: https with a self-signed certificate (needs
+    `cryptography`).
     """
 
     port: int = 0
@@ -71,6 +72,7 @@ class Sandbox:
         profile = load_profile(self.settings.profile)
         replay = self.settings.replay
         self._draws: DrawSource = profile if replay is None else load_calls(Path(replay))
+        self._priority_draws: DrawSource = profile.at_priority() if replay is None else self._draws
         self._clock = ScaledClock(self.settings.time_scale)
         self._meter = Meter(profile.prices, self.settings.bill)
         self._connections: set[Connection] = set()
@@ -184,7 +186,10 @@ class Sandbox:
         part, number = self._meter.number_of(case)
         arrival = Arrival(seed=self.settings.seed, part=part, number=number)
         scripted = scripts[min(number, len(scripts) - 1)] if scripts else None
-        script, draw = scripted or Script(), self._draws.draw(arrival)
+        # A script means the same at every tier, also where it leaves something to the draw.
+        eased = scripted is None and call.service_tier == "priority"
+        draw = (self._priority_draws if eased else self._draws).draw(arrival)
+        script = scripted or Script()
         answer = self._compose(script, draw, call, arrival)
         entry = Entry(
             arrived_s=arrived_s,
