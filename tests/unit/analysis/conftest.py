@@ -1,32 +1,12 @@
-"""Attempts written by hand, and the independent reference of the rule where it is at hand."""
+"""Attempts written by hand."""
 
-import importlib
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable
 
 import pytest
 
 from hedgerow.analysis.attempts import Row, Sent
 
-SHARED = Path(os.environ.get("HEDGEROW_SHARED", Path(__file__).parents[4] / "shared"))
-
 Send = Callable[..., Sent]
-
-
-@pytest.fixture
-def shared_module(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
-    """A module of ../shared/bench/policy by its name; skips where that folder is not."""
-    folder = SHARED / "bench" / "policy"
-
-    def module(name: str) -> ModuleType:
-        if not (folder / f"{name}.py").is_file():
-            pytest.skip(f"no {name}.py in {folder} (HEDGEROW_SHARED names another ../shared)")
-        monkeypatch.syspath_prepend(str(folder))
-        return importlib.import_module(name)
-
-    return module
 
 
 @pytest.fixture
