@@ -1,6 +1,7 @@
 """What attempts meet without a script: profiles, pairing of draws, users' profiles, and rows of real calls played back."""
 
 import statistics
+from dataclasses import replace
 
 import pytest
 from raw_client import ask, entry
@@ -8,6 +9,7 @@ from raw_client import ask, entry
 from hedgerow.errors import SettingError
 from hedgerow.sandbox.draws import Arrival
 from hedgerow.sandbox.profile_files import PROFILE_NAMES, load_profile, parse_profile
+from hedgerow.sandbox.profiles import Priority
 from hedgerow.sandbox.replayed import load_calls
 
 REQUESTS = 20_000
@@ -94,6 +96,84 @@ def test_without_a_case_the_running_number_is_the_part(hedgerow_sandbox_factory)
     assert first[0] != first[1]
 
 
+FEW = 3_000
+HANGS_FROM_S = {"openai-like": 5, "gemini-like": 10, "search-like": 20, "real": 50}
+
+
+def test_without_a_priority_table_the_tier_changes_nothing():
+    profile = parse_profile(OWN, name="mine", where="mine.toml")
+    assert profile.priority == Priority(trouble_ratio=1, speed_ratio=1)
+    assert profile.at_priority() == profile
+
+
+@pytest.mark.parametrize("name", PROFILE_NAMES)
+def test_a_priority_call_has_the_luck_of_the_standard_one_and_is_never_slower(name):
+    pairs = tier_pairs(load_profile(name), requests=FEW)
+    assert all(eased.tokens == plain.tokens for plain, eased in pairs)
+    assert all(eased.total_s <= 0.9 * plain.total_s * 1.000001 for plain, eased in pairs)
+    assert any(eased.total_s < 0.5 * plain.total_s for plain, eased in pairs)
+    assert statistics.median(eased.total_s / plain.total_s for plain, eased in pairs) == pytest.approx(0.9, rel=0.02)
+
+
+@pytest.mark.parametrize("name", PROFILE_NAMES)
+def test_of_the_long_hangs_a_priority_call_meets_the_share_the_profile_says(name):
+    from_s = HANGS_FROM_S[name]
+    pairs = tier_pairs(with_priority(load_profile(name), trouble_ratio=0.5, speed_ratio=1))
+    plain, eased = (sum(draw.total_s > from_s for draw in draws) for draws in zip(*pairs, strict=True))
+    assert plain > 100
+    assert eased / plain == pytest.approx(0.5, abs=0.15)
+
+
+@pytest.mark.parametrize("name", PROFILE_NAMES)
+def test_with_a_trouble_ratio_of_0_a_priority_call_never_hangs(name):
+    sparing = with_priority(load_profile(name), trouble_ratio=0, speed_ratio=1)
+    eased = [draw for _, draw in tier_pairs(sparing, requests=FEW)]
+    # Without trouble the slowest is a long answer.
+    assert max(draw.first_token_s for draw in eased) < 2.2 * statistics.median(draw.first_token_s for draw in eased)
+    assert all(draw.stall_s == 0 for draw in eased)
+
+
+def test_measured_times_without_trouble_only_become_faster():
+    text = """
+shared_luck_share = 0.5
+first_token_s = { quantiles = [[0, 1.0], [0.5, 1.5], [1, 1.5]] }
+token_s = { quantiles = [[0, 0.01], [1, 0.01]] }
+output_tokens = { quantiles = [[0, 10], [1, 20]] }
+priority = { trouble_ratio = 0.2, speed_ratio = 0.5 }
+prices = { input_usd_per_million = 1, output_usd_per_million = 2 }
+"""
+    for plain, eased in tier_pairs(parse_profile(text, name="mine", where="mine.toml"), requests=100):
+        assert (eased.first_token_s, eased.token_s) == pytest.approx((plain.first_token_s / 2, plain.token_s / 2))
+
+
+def test_only_unscripted_requests_that_ask_for_priority_are_eased(tmp_path, hedgerow_sandbox_factory):
+    path = tmp_path / "mine.toml"
+    path.write_text(OWN + "[priority]\nspeed_ratio = 100")
+    sandbox = hedgerow_sandbox_factory(profile=str(path), time_scale=0.001)
+    tiers = {"none": {}, "flex": {"service_tier": "flex"}, "priority": {"service_tier": "priority"}}
+    for case, asked in tiers.items():
+        ask(sandbox, case=case, **asked)
+    ask(sandbox, case="scripted", script=[{"tokens": 20}], service_tier="priority")
+    took_s = {
+        case: ended["ended_s"] - ended["arrived_s"] for case in (*tiers, "scripted") for ended in [entry(sandbox, case)]
+    }
+    # 0.7 s at the standard tier; the sandbox is never early.
+    assert took_s["priority"] >= 69
+    assert entry(sandbox, "priority")["service_tier"] == "priority"
+    assert all(took_s[case] < took_s["priority"] for case in ("none", "flex", "scripted"))
+
+
+def tier_pairs(profile, *, requests=REQUESTS):
+    """The draws of the same requests at the standard tier and at priority."""
+    arrivals = [Arrival(seed=7, part=str(part), number=0) for part in range(requests)]
+    eased = profile.at_priority()
+    return [(profile.draw(arrival), eased.draw(arrival)) for arrival in arrivals]
+
+
+def with_priority(profile, **ratios):
+    return replace(profile, priority=Priority(**ratios))
+
+
 def test_max_tokens_caps_a_drawn_length(hedgerow_sandbox):
     choice = ask(hedgerow_sandbox, max_tokens=3, case="c").json["choices"][0]
     assert choice["finish_reason"] == "length"
@@ -136,6 +216,9 @@ def test_a_users_own_profile(tmp_path, hedgerow_sandbox_factory):
             "[first_token_s]\nquantiles = [[0, 1], [0.5, 0.5], [1, 2]]\n[prices]\n" + OWN.partition("[prices]\n")[2],
             "quantiles",
         ),
+        (OWN + "[priority]\ntrouble_ratio = 1.5", "priority.trouble_ratio"),
+        (OWN + "[priority]\nspeed_ratio = 0", "priority.speed_ratio"),
+        (OWN + "[priority]\nprice_ratio = 2", "priority.price_ratio"),
         ("= broken", "valid TOML"),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 
 PROGRAM = [sys.executable, "-c", "from hedgerow.cli import main; main()"]
 REQUESTS = 60
+ARMS = ["single", "priority", "twice", "p95", "hedged"]
 QUICK = ["--time-scale", "0.02", "--concurrency", "16", "--profile", "openai-like"]
 PATIENCE_S = 50
 PLAIN = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "80"}
@@ -46,7 +47,7 @@ def arms_of(found):
 
 def test_the_json_has_the_documented_keys_and_no_others(found):
     assert set(found) == {"arms", "paired", "proof"}
-    assert [arm["arm"] for arm in found["arms"]] == ["single", "twice", "p95", "hedged"]
+    assert [arm["arm"] for arm in found["arms"]] == ARMS
     for arm in found["arms"]:
         assert set(arm) == {
             *("arm", "n", "errors", "first_token", "full_response", "backups", "backup_wins", "cost_usd"),
@@ -55,9 +56,7 @@ def test_the_json_has_the_documented_keys_and_no_others(found):
         assert set(arm["first_token"]) == set(arm["full_response"]) == QUANTILES
         assert set(arm["cost_usd"]) == {"low", "high"}
         assert set(arm["cost_per_call_usd"]) == {"mean", "p50", "p95"}
-    assert [(pair["arm"], pair["against"]) for pair in found["paired"]] == [
-        (arm, "single") for arm in ("twice", "p95", "hedged")
-    ]
+    assert [(pair["arm"], pair["against"]) for pair in found["paired"]] == [(arm, "single") for arm in ARMS[1:]]
     assert set(found["proof"]) == {"answers_per_request", "losers_closed", "losers_open"}
 
 
@@ -74,6 +73,14 @@ def test_single_sends_no_backup_and_twice_one_for_each_request(found):
     assert 0.9 * REQUESTS <= arms["twice"]["backups"] <= REQUESTS
     assert 0 < arms["twice"]["backup_wins"] < arms["twice"]["backups"]
     assert found["proof"]["losers_closed"] > 0.5 * REQUESTS
+
+
+def test_priority_sends_each_call_once_at_the_price_of_the_tier(found):
+    arms = arms_of(found)
+    single, priority = arms["single"], arms["priority"]
+    assert (priority["backups"], priority["backup_wins"]) == (0, 0)
+    assert priority["cost_usd"]["low"] == priority["cost_usd"]["high"]
+    assert priority["cost_usd"]["high"] == pytest.approx(1.75 * single["cost_usd"]["high"])
 
 
 def test_hedged_stays_inside_its_budget(found):
@@ -108,7 +115,9 @@ def test_a_first_token_comes_before_the_end(found):
 def test_a_person_gets_a_table_the_proof_and_one_sentence():
     run = demo("--requests", 30, *QUICK)
     assert run.returncode == 0, run.stderr
-    *table, proof, sentence = run.stdout.splitlines()
+    *table, assumed, proof, sentence = run.stdout.splitlines()
+    assert "priority*" in "\n".join(table)
+    assert assumed.startswith("* priority: latency assumed (trouble 0.5 ×, times 0.9 ×), price 1.75 ×")
     assert re.search(r"full response p99 +│ +[\d.]+ │", "\n".join(table))
     assert "95 % interval" in "\n".join(table)
     assert proof.startswith("Proof, from the sandbox's own counters: 1 answers per request")
@@ -134,9 +143,10 @@ def test_a_running_sandbox_is_used_and_once_only(hedgerow_sandbox_factory):
     options = ["--requests", 5, "--json", "--base-url", f"{sandbox.url}/v1", "--time-scale", "0.5"]
     run = demo(*options)
     assert run.returncode == 0, run.stderr
-    assert {f"{arm}/{n}" for arm in ("single", "twice", "p95", "hedged") for n in range(5)} == set(
-        sandbox.stats()["cases"]
-    )
+    cases = sandbox.stats()["cases"]
+    assert set(cases) == {f"{arm}/{n}" for arm in ARMS for n in range(5)}
+    at_priority = {case for case, attempts in cases.items() if attempts[0]["service_tier"] == "priority"}
+    assert at_priority == {f"priority/{n}" for n in range(5)}
     again = demo(*options)
     assert again.returncode == 2
     assert "a sandbox that has not served this demo before" in said(again)

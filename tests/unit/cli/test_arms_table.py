@@ -4,12 +4,14 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from hedgerow.cli.arms_table import arms_table, proof_line, verdict
+from hedgerow.cli.arms_table import arms_table, priority_note, proof_line, verdict
 from hedgerow.replay.bill import Cost
 from hedgerow.replay.paired import Difference
 from hedgerow.replay.proof import Proof
 from hedgerow.replay.quantiles import Quantiles
 from hedgerow.replay.result import ArmResult, Backups, Comparison, CostPerCall
+from hedgerow.sandbox.profile_files import load_profile
+from hedgerow.sandbox.profiles import Priority
 
 NOTHING = Cost()
 
@@ -66,16 +68,31 @@ def test_the_proof_is_one_line():
     assert said == "Proof, from the sandbox's own counters: 1 answers per request, 1,061 losers closed, 2 still open."
 
 
+def test_the_note_on_priority_says_what_is_assumed_and_what_is_not():
+    said = priority_note(load_profile("real"), replayed=False)
+    assert said.startswith("* priority: latency assumed (trouble 0.5 ×, times 0.9 ×), price 1.75 ×; see ")
+
+
+@pytest.mark.parametrize("replayed", [True, False])
+def test_where_nothing_is_assumed_of_priority_its_latency_is_the_standard_ones(replayed):
+    profile = load_profile("real")
+    said = priority_note(profile if replayed else replace(profile, priority=Priority()), replayed=replayed)
+    assert "latency as of the standard tier" in said
+
+
 def test_undefined_values_are_dashes_and_the_table_fits_a_narrow_terminal():
     found = comparison(interval=None)
     empty = replace(found.arms[0], full_response=Quantiles.of([]), first_token=Quantiles.of([]))
-    twice = arm("twice", p99=2.4, sent=1000, extra=Cost(low_usd=0.059, high_usd=0.1))
+    priority = arm("priority", p99=100.0, sent=0, extra=Cost(low_usd=0.075, high_usd=0.075))
+    twice = arm("twice", p99=2.4, sent=1000, extra=Cost(low_usd=0.0812, high_usd=0.1012))
     text = io.StringIO()
-    Console(width=80, file=text).print(arms_table(replace(found, arms=(empty, found.arms[1], twice, twice)), 0.1))
+    arms = (empty, found.arms[1], twice, found.arms[1], priority)
+    Console(width=80, file=text).print(arms_table(replace(found, arms=arms), 0.1))
     lines = text.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
-    cells = {line.split("│")[1].strip(): line.split("│")[2:4] for line in lines if line.count("│") == 6}
-    assert [cell.strip() for cell in cells["full response p99"]] == ["–", "2.50"]
-    assert [cell.strip() for cell in cells["backups per call"]] == ["0.000", "0.040"]
-    assert [cell.strip() for cell in cells["extra cost"]] == ["–", "2.0–3.6 %"]
-    assert [cell.strip() for cell in cells["p99 s saved per $"]] == ["–", "25,000"]
+    rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in lines if line.count("│") == 7}
+    assert [cell.strip() for cell in rows["full response p99"]] == ["–", "2.50", "2.40", "2.50", "100.00"]
+    assert [cell.strip() for cell in rows["full response p99.9"]] == ["–", *["101.00"] * 4]
+    assert [cell.strip() for cell in rows["backups per call"]] == ["0.000", "0.040", "1.000", "0.040", "0.000"]
+    assert [cell.strip() for cell in rows["extra cost, %"]] == ["–", "2.0–3.6", "81.2–101.2", "2.0–3.6", "75.0"]
+    assert [cell.strip() for cell in rows["p99 s saved per $"]] == ["–", *["25,000"] * 4]
