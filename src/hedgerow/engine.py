@@ -66,6 +66,7 @@ class Hedger:
         self.recorder = Recorder(self._store)
         self.counts: Counter[str] = Counter()
         self.plans: Counter[str] = Counter()
+        self._names = tuple(place.name for place in places)
         self._source = f"{socket.gethostname()}:{os.getpid()}"
         self._open: set[Race] = set()
         self._never_streamed: set[tuple[str, str | None]] = set()  # who answered 400 to a stream that was not asked for
@@ -92,7 +93,7 @@ class Hedger:
         caller = self._caller(sdk_retry, obstacle)
         race = self._race(call, order, caller)
         delivery = await race.run()
-        if whole is None or not await self._refused(race, delivery):
+        if whole is None or not self._refused(race, delivery):
             return delivery
         self._never_streamed.add((facts.dialect, facts.model))
         return await self._race(call, replace(order, streamed_body=None), caller).run()
@@ -188,20 +189,15 @@ class Hedger:
         if streamed and not flight.plan.counted:
             order = replace(order, streamed_body=None)
             flight = self.pilot.prepare(order.facts, caller, now_s=now_s)
-        flight.price_in, flight.price_out = 1.0, self._books.output_ratio(order.facts.model, self.clock.utc())
-        seen = Circumstances(
-            at=self.clock.utc(),
-            source=self._source,
-            flight=flight,
-            target_names=tuple(place.name for place in self.places),
-            sdk_retry=caller.sdk_retry,
-        )
+        at, names = self.clock.utc(), self._names
+        flight.price_in, flight.price_out = 1.0, self._books.output_ratio(order.facts.model, at)
+        seen = Circumstances(at=at, source=self._source, flight=flight, target_names=names, sdk_retry=caller.sdk_retry)
         umpire = Umpire(self.pilot, flight, self.clock, lambda race: self._file_away(race, seen))
         race = Race(call, flight.plan.rules, order, clock=self.clock, referee=umpire)
         self._begin(race, flight)
         return race
 
-    async def _refused(self, race: Race, delivery: Delivery) -> bool:
+    def _refused(self, race: Race, delivery: Delivery) -> bool:
         """Did the provider object to the stream that we asked for in the caller's stead? Then nobody hears of this race."""
         dialect, failed = race.order.dialect, race.outcome == "failed"
         if not failed or delivery.status not in REFUSED_STREAM or not isinstance(dialect, StreamingDialect):
@@ -210,8 +206,7 @@ class Hedger:
         if not dialect.refuses_streaming(delivery.status, body):
             return False
         self._unwritten = deque(entry for entry in self._unwritten if entry[0] is not race)
-        self.counts["requests"] -= 1
-        self.counts["failed"] -= 1
+        self.counts.subtract(("requests", "failed"))
         return True
 
     def _begin(self, race: Race, flight: Flight) -> None:

@@ -61,7 +61,7 @@ class Attempt:
         self.parked = False
         self.rewritten: tuple[int, Sequence[tuple[bytes, bytes]]] | None = None
         self.chars_per_token = CHARS_PER_TOKEN
-        self._order_streams = False
+        self._asked_to_stream = False
         self._assembler: AssemblingReader | None = None
         self._marks: deque[tuple[float, float]] = deque(maxlen=TOKENS_FOR_PACE)
         self._clock = clock
@@ -87,19 +87,21 @@ class Attempt:
     def streamed(self) -> bool:
         """Did its answer come as a stream that could be watched?"""
         asked_and_got = self._assembler is None or self._assembler.streamed is True
-        return self.reader is not None and self._order_streams and asked_and_got
+        return self.reader is not None and self._asked_to_stream and asked_and_got
 
     async def run(self, call: Call, order: Order, commit_on: CommitOn, verdicts: Verdicts) -> None:
         """Send it and read until it is judged: committed to, complete, or failed. Leaves the response open only when it
         reported content, for the winner's stream to go on with; cancelled, it closes what it opened."""
         try:
-            self._order_streams = order.streams
+            self._asked_to_stream = order.streams
             self.response = await call.open(self.target, self, order.streamed_body)
             self.headers_s = self._clock.now()
             if self.response.status >= 400:
                 await self._read_error(order.dialect, verdicts)
-            elif commit_on is CommitOn.HEADERS or self.response.status != 200:
+            elif commit_on is CommitOn.HEADERS:
                 self.parked = verdicts.content(self.number)
+            elif self.response.status != 200:
+                await self._read_aside(verdicts)
             else:
                 self._assembler = order.assembling_reader(self.response.headers)
                 self.reader = self._assembler or order.reader(self.response.headers)
@@ -149,6 +151,14 @@ class Attempt:
         finally:
             if self.closed_s is None:
                 self.closed_s = self._clock.now()
+
+    async def _read_aside(self, verdicts: Verdicts) -> None:
+        """A redirect, or another status that is neither an error nor an answer: as it came, it is for the caller's client."""
+        assert self.response is not None
+        while chunk := await self.response.read():
+            self.chunks.append(chunk)
+        await self.close()
+        verdicts.answered(self.number, True)
 
     async def _read_error(self, dialect: Dialect, verdicts: Verdicts) -> None:
         assert self.response is not None

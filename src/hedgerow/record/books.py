@@ -28,10 +28,13 @@ class Books:
 
     def load(self) -> None:
         """Load the public list: some 0.2 s of work, once; from any thread."""
-        import_module("hedgerow.cost.public_list").day_prices(
-            "gpt-4o", provider_url=None, tier=None, day=datetime.now(UTC).date()
-        )
-        self.ready = True
+        try:
+            public_list = import_module("hedgerow.cost.public_list")
+            public_list.day_prices("gpt-4o", provider_url=None, tier=None, day=datetime.now(UTC).date())
+        except Exception:  # logged: then only the user's own prices are known
+            log.exception("the public price list cannot be loaded")
+        finally:
+            self.ready = True
 
     def output_ratio(self, model: str | None, at: datetime) -> float:
         """What an output token costs against an input token; a usual figure where it is not known, or not yet."""

@@ -159,3 +159,15 @@ async def test_the_second_backup_waits_for_three_times_the_delay_of_the_first() 
     await pass_time(bench.clock, 0.7)
     assert await answer == completion("c")
     assert sorted(carrier.closed) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("status", "body"), [(307, b""), (204, b""), (202, b"later")])
+async def test_what_is_neither_an_error_nor_an_answer_is_handed_to_the_caller(
+    stream: bool, status: int, body: bytes
+) -> None:
+    bench = Bench()
+    carrier, answer = bench.send(Does(status=status, chunks=[(0.0, body)] if body else []), stream=stream)
+    await pass_time(bench.clock, 0.2)
+    assert await answer == body
+    assert carrier.opened == [0]
