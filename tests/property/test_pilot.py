@@ -173,3 +173,18 @@ def test_no_late_attempt_is_backed_up_while_cold(drawn: list[tuple[float, str]])
     for first_s, end in drawn:
         world.step(1.0, first_s, 2, end)
     assert not world.sent
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=6))
+def test_a_process_that_keeps_crashing_does_not_get_its_first_backups_again(quiet: list[int]) -> None:
+    world = World(0.05)
+    world.warm_up()
+    for requests in quiet:
+        world.save()
+        for _ in range(requests):
+            world.step(1.0, 0.5, 0, "primary wins")
+        for _ in range(5):
+            world.step(1.0, 0.5, 1, "primary wins")
+        world.restart(clean=False)
+        world.check()
+    assert world.lost >= 2
