@@ -5,6 +5,7 @@ Learnt from medians, which cancelled losers cannot bend (policy.md, "Censoring")
 
 from collections import deque
 from collections.abc import Iterable
+from operator import itemgetter
 from statistics import median
 
 from hedgerow.statistics.ring import Ring
@@ -117,7 +118,8 @@ class KeyStatistics:
 
     def _learn_slope(self) -> None:
         """Between the medians of the lower and the upper third by input; 0 unless they differ by > 10 % of b."""
-        pairs = sorted(self._by_input)
+        # By input alone: with first-token times as tie-break, the thirds of equal inputs would be the quick and the slow ones.
+        pairs = sorted(self._by_input, key=itemgetter(0))
         third = len(pairs) // 3
         low, high = pairs[:third], pairs[-third:]
         run = median([tokens for tokens, _ in high]) - median([tokens for tokens, _ in low])

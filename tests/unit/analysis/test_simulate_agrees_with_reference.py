@@ -1,9 +1,8 @@
 """The production rule in simulate decides as an independent, slow reading of policy.md does.
 
-The two differ on purpose in one thing: the product keeps statistics per size of input. With all inputs in one size they send the
-same number of attempts for 99.8 % of requests or more (measured, seeds 1–4 and every set below: at least 99.84 %); the rest
-goes back to one learning the slope of first-token times a few requests later. With inputs as they are, 99.5 % (incidents, in
-which every backup counts: 98 %), and the same share of the gain within 1 to 2 points.
+They differ on purpose in that the product keeps statistics per size of input. With all inputs in one size they send the same
+number of attempts for all but a few requests in a thousand: the slope of first-token times is learnt at other moments, and each
+backup that only one of them sends moves D for those that follow. With inputs as they are a few more differ.
 """
 
 import pytest
@@ -20,7 +19,7 @@ REQUESTS = 8_000
 def both(name: str, budget: float, *, stream: bool, seed: int, one_size: bool):
     columns = dict(shared_module("workloads").draw(name, REQUESTS, seed))
     if one_size:
-        columns["input_tokens"] = columns["input_tokens"].clip(1_001, 8_000)
+        columns["input_tokens"] = (1_000 + columns["input_tokens"]).clip(None, 8_000)
     columns["phase"] = columns["request"]
     outcomes = simulate(
         sents_of({name: column.tolist() for name, column in columns.items()}), Policy(budget=budget), stream=stream

@@ -1,0 +1,128 @@
+"""What the Pilot makes of its statistics: what is normal for a request, and what its backups are charged."""
+
+from math import exp
+
+import pytest
+
+from hedgerow.policy.gate import Place
+from hedgerow.policy.pilot import Answer, Flight, Pilot
+from hedgerow.race.signals import Ask
+from hedgerow.race.state import Entrant, Fate, RaceState
+from hedgerow.settings import Policy
+from hedgerow.values.request import RequestFacts
+
+PRIMARY = Entrant(0, 0, "primary", 0.0, Fate.WON)
+
+
+def facts(input_tokens: int = 100) -> RequestFacts:
+    return RequestFacts(dialect="d", model="m", stream=True, input_tokens_estimate=input_tokens, answer_known=True)
+
+
+def pilot(**settings: object) -> Pilot:
+    return Pilot(Policy(**settings), (Place(name="home"),))  # type: ignore[arg-type]
+
+
+def fly(
+    pilot: Pilot, first_s: float = 0.5, input_tokens: int = 100, *, output_tokens: float = 50.0, pace_s: float = 0.01
+) -> None:
+    """One request whose primary answers."""
+    flight = pilot.prepare(facts(input_tokens))
+    pilot.began(flight)
+    state = RaceState(flight.plan.rules, 0.0, entrants=(PRIMARY,))
+    pilot.decided(flight, state, first_s=first_s, caller_s=first_s, now_s=0.0)
+    answer = Answer(output_tokens=output_tokens, pace_s=pace_s, gap_s=pace_s)
+    pilot.answered(flight, answer, caller_s=first_s + 0.5, now_s=0.0)
+    pilot.over(flight, state, answered=True)
+
+
+def warmed_up(count: int = 40, **settings: object) -> Pilot:
+    flown = pilot(**settings)
+    for number in range(count):
+        fly(flown, first_s=0.4 + 0.2 * (number % 3) / 2)  # 0.4, 0.5 and 0.6 s in turn
+    return flown
+
+
+def wanting(pilot: Pilot, input_tokens: int = 100) -> Flight:
+    """A request whose primary is late, and that has asked for a backup."""
+    flight = pilot.prepare(facts(input_tokens))
+    pilot.began(flight)
+    pilot.ask(flight, Ask("lag"), (Entrant(0, 0, "primary", 0.0),), 0.0)
+    return flight
+
+
+def test_nothing_is_late_for_the_first_twenty_requests() -> None:
+    flown = pilot()
+    for number in range(20):
+        assert flown.prepare(facts()).plan.verdict == "cold", number
+        fly(flown)
+    flight = flown.prepare(facts())
+    assert flight.plan.verdict == "hedge"
+    assert flown.outlook(flight, 0.0).limit_s == pytest.approx(0.75)
+
+
+def test_what_is_normal_are_the_medians() -> None:
+    flown = warmed_up()
+    outlook = flown.outlook(flown.prepare(facts()), 0.0)
+    assert (outlook.b_s, outlook.tau_s) == pytest.approx((0.5, 0.01))
+    assert outlook.idle_s == pytest.approx(0.15)
+    assert outlook.slow_pace_s == pytest.approx(0.015)  # 1.5·τ, above the 90th percentile
+    assert outlook.expected_output(10) == 50.0
+    assert outlook.expected_output(80) == pytest.approx(88.0)
+
+
+def test_chunks_far_apart_are_no_pause() -> None:
+    flown = pilot()
+    for _ in range(40):
+        fly(flown, pace_s=0.2)
+    assert flown.outlook(flown.prepare(facts()), 0.0).idle_s == pytest.approx(1.0)
+
+
+def test_first_tokens_that_grow_with_the_input_are_expected_to() -> None:
+    flown = pilot()
+    for number in range(300):
+        tokens = 100 + number % 3 * 300  # 100, 400, 700
+        fly(flown, first_s=0.5 + 0.001 * tokens, input_tokens=tokens)
+    quick, slow = (flown.outlook(flown.prepare(facts(tokens)), 0.0).b_s for tokens in (100, 700))
+    assert (quick, slow) == pytest.approx((0.6, 1.2))
+
+
+def test_equal_inputs_are_not_told_apart_by_how_long_they_took() -> None:
+    flown = pilot()
+    for number in range(300):
+        fly(flown, first_s=0.3 + 0.01 * (number * 7 % 41), input_tokens=100 + (number % 5 > 2) * 5)
+    assert flown.outlook(flown.prepare(facts(100)), 0.0).b_s == flown.outlook(flown.prepare(facts(105)), 0.0).b_s
+
+
+def test_a_backup_of_a_dear_request_is_charged_more_even_if_its_own_key_is_all_dear() -> None:
+    flown = pilot(budget=1.0)
+    for _ in range(100):
+        fly(flown, input_tokens=100)  # 100 + 4·50 = 300
+        fly(flown, input_tokens=2_000)  # 2,000 + 4·50 = 2,200
+    cheap, dear = wanting(flown, 100).charged, wanting(flown, 2_000).charged
+    assert cheap + dear == pytest.approx(2.0, rel=0.01)
+    assert dear / cheap == pytest.approx(2_200 / 300)
+
+
+def test_a_loser_that_cost_nothing_gives_back_what_was_charged() -> None:
+    flown = warmed_up()
+    flight = wanting(flown)
+    raised = flown.controller.delay_s(0.5)
+    state = RaceState(flight.plan.rules, 0.0, entrants=(PRIMARY, Entrant(1, 0, "lag", 0.0, Fate.LOST)))
+    flown.decided(flight, state, first_s=0.5, caller_s=None, now_s=0.0)
+    flown.answered(flight, Answer(output_tokens=50.0, billed_losers=0), caller_s=None, now_s=0.0)
+    assert flown.controller.delay_s(0.5) == pytest.approx(raised * exp(-0.05 * flight.charged))
+
+
+def test_observe_charges_a_wish_and_returns_half_of_it() -> None:
+    flown = warmed_up(mode="observe")
+    bucket = flown.gate.bucket
+    assert bucket is not None
+    before = bucket.level
+    flight = wanting(flown)
+    assert flight.refusal == "observe"
+    assert bucket.level == pytest.approx(before + 0.05 - 1.0)
+    state = RaceState(flight.plan.rules, 0.0, entrants=(PRIMARY,))
+    flown.decided(flight, state, first_s=0.5, caller_s=None, now_s=0.0)
+    flown.over(flight, state, answered=True)
+    assert bucket.level == pytest.approx(before + 0.05 - 0.5)
+    assert (flown.controller.inflation, flown.controller.win_rate) == (1.0, 0.5)
