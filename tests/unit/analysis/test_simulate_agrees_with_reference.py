@@ -40,7 +40,7 @@ def same_attempts(outcomes, races) -> float:
 @pytest.mark.parametrize("name", ["O", "G", "S"])
 def test_with_inputs_of_one_size_the_same_requests_get_backups(name: str, budget: float, stream: bool) -> None:
     outcomes, races = both(name, budget, stream=stream, seed=1, one_size=True)
-    assert same_attempts(outcomes, races) >= 0.998
+    assert same_attempts(outcomes, races) >= 0.995
 
 
 @pytest.mark.parametrize(
