@@ -5,7 +5,7 @@ come is known, so it is set once to when the attempt will be in trouble.
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 
 from hedgerow.analysis.attempts import Row, Sent
@@ -30,8 +30,8 @@ class Outcome:
     `wanted` = a late attempt asked for a backup; `stopped_s`: when attempts were cancelled."""
 
     sent: Sent
-    launched_s: list[float] = field(default_factory=list[float])
-    stopped_s: dict[int, float] = field(default_factory=dict[int, float])
+    launched_s: list[float]
+    stopped_s: dict[int, float]
     decided_s: float | None = None
     winner: int | None = None
     counted: bool = True
@@ -62,7 +62,7 @@ class SimulatedRace:
     outlook: Outlook
 
     def __init__(self, sent: Sent) -> None:
-        self.sent, self.outcome, self.check = sent, Outcome(sent), 0
+        self.sent, self.outcome, self.check = sent, Outcome(sent, [], {}), 0
 
     @property
     def running(self) -> list[Entrant]:

@@ -125,20 +125,21 @@ class _Run:
         race.state, actions = advance(race.state, signal)
         for action in actions:
             match action:
-                case s.Launch():
-                    self.launch(number, race, action.attempt, now_s)
                 case s.Wake():
                     self.wake(number, race, action.at_s, now_s)
+                case s.Launch():
+                    self.launch(number, race, action.attempt, now_s)
+                case s.Commit():
+                    self.commit(number, race, action.attempt, now_s)
+                case s.Finish():
+                    if action.outcome != "answered":
+                        self.lose(number, race, now_s)
                 case s.Ask():
                     race.outcome.wanted |= action.failed is None
                     self.ask(number, race, action, now_s)
-                case s.Commit():
-                    self.commit(number, race, action.attempt, now_s)
                 case s.Cancel():
                     race.outcome.stopped_s[action.attempt] = now_s
-                case s.Finish() if action.outcome != "answered":
-                    self.lose(number, race, now_s)
-                case _:
+                case s.GiveUp():
                     pass
 
     def launch(self, number: int, race: SimulatedRace, attempt: int, now_s: float) -> None:

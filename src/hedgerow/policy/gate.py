@@ -71,7 +71,11 @@ class Gate:
         """An admitted request is over: the token of a backup that won comes back, but only if its answer arrived whole."""
         if self.bucket is None:
             return
-        if answered and any(entrant.number and entrant.fate is Fate.WON for entrant in state.entrants):
+        if (
+            answered
+            and len(state.entrants) > 1
+            and any(entrant.number and entrant.fate is Fate.WON for entrant in state.entrants)
+        ):
             self.bucket.refund(self.in_flight)
         elif observed:
             self.bucket.fill(OBSERVED_REFUND, self.in_flight)

@@ -192,7 +192,7 @@ class Pilot:
             known.first_tokens.add(caller_s, now_s)
         if self._steered and flight.plan.counted and self.policy.mode == "act":
             backups = len(state.entrants) - 1
-            won = any(entrant.number and entrant.fate is Fate.WON for entrant in state.entrants)
+            won = backups > 0 and any(entrant.number and entrant.fate is Fate.WON for entrant in state.entrants)
             refused = flight.refusal is not None
             self.controller.on_decided(backups=backups, won=won, wanted=flight.wish is not None, refused=refused)
 

@@ -56,9 +56,11 @@ class Limits:
         policy = self._policy
         if caller.obstacle is not None:
             return caller.obstacle
-        unsafe = (*facts.forbidden, *(need for need in facts.needs if need not in policy.allow))
-        if unsafe:
-            return f"not_safe:{unsafe[0]}"
+        if facts.forbidden:
+            return f"not_safe:{facts.forbidden[0]}"
+        for need in facts.needs:
+            if need not in policy.allow:
+                return f"not_safe:{need}"
         if not caller.hedge:
             return "hedge_off"
         if policy.never and (kind := self._excluded(facts)):

@@ -13,15 +13,17 @@ CLIMBS_BY = 1.3
 class QueueWatch:
     """One target's last 200 primaries: how many calls were in flight there, and how long the first token took."""
 
-    __slots__ = ("_calls", "_found")
+    __slots__ = ("_firsts", "_flying", "_found")
 
     def __init__(self) -> None:
-        self._calls: deque[tuple[int, float]] = deque(maxlen=RECENT)
+        self._flying: deque[int] = deque(maxlen=RECENT)
+        self._firsts: deque[float] = deque(maxlen=RECENT)
         self._found: bool | None = None
 
     def add(self, in_flight: int, first_s: float) -> None:
         """One more primary."""
-        self._calls.append((in_flight, first_s))
+        self._flying.append(in_flight)
+        self._firsts.append(first_s)
         self._found = None
 
     @property
@@ -33,10 +35,11 @@ class QueueWatch:
         return self._found
 
     def _climbs(self) -> bool:
-        if len(self._calls) < 2 * SMALLEST_HALF:
+        if len(self._flying) < 2 * SMALLEST_HALF:
             return False
-        middle = median(flying for flying, _ in self._calls)
-        upper = [seconds for flying, seconds in self._calls if flying > middle]
-        lower = [seconds for flying, seconds in self._calls if flying <= middle]
+        middle = median(self._flying)
+        calls = list(zip(self._flying, self._firsts, strict=True))
+        upper = [first_s for flying, first_s in calls if flying > middle]
+        lower = [first_s for flying, first_s in calls if flying <= middle]
         enough = min(len(upper), len(lower)) >= SMALLEST_HALF
         return enough and median(upper) >= CLIMBS_BY * median(lower)
