@@ -109,7 +109,7 @@ def _money(base_cost_usd: float) -> list[Row]:
 
     def saved(arm: ArmResult) -> str:
         ratio = arm.p99_seconds_saved_per_usd
-        return UNKNOWN if ratio is None else f"{ratio:,.0f}"
+        return UNKNOWN if ratio is None else f"{round(ratio):,}"
 
     return [
         ("extra cost, %", extra),
