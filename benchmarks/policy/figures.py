@@ -24,6 +24,7 @@ USUAL_OUT = ROOT / "docs" / "reference" / "policy-figures.md"
 # First used after the last change of a constant; no constant was chosen on them.
 SEEDS = (131, 132, 133, 134)
 REQUESTS = 50_000
+FEWEST_REQUESTS = 13_000  # the incidents begin after 12,000
 SETS = ("O", "G", "S")
 
 # Set, budget, pass, excellent: share of the p99 gain, in per cent.
@@ -198,6 +199,8 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=REQUESTS, help="per seed")
     parser.add_argument("--out", type=Path, default=USUAL_OUT)
     args = parser.parse_args()
+    if args.requests < FEWEST_REQUESTS:
+        parser.error(f"--requests {args.requests}: at least {FEWEST_REQUESTS:,}, the incidents begin after 12,000")
     try:
         bench = Workbench(args.bench)
     except FileNotFoundError as missing:
