@@ -18,7 +18,7 @@ from hedgerow.policy.pilot import Flight, Pilot
 from hedgerow.policy.plan import Caller
 from hedgerow.race.driver import Race
 from hedgerow.race.order import Order
-from hedgerow.race.state import Fate
+from hedgerow.race.referee import RaceSeen
 from hedgerow.race.stream import Delivery
 from hedgerow.race.upstream import Call
 from hedgerow.record.books import Books
@@ -30,6 +30,7 @@ from hedgerow.settings import Policy
 from hedgerow.umpire import Umpire
 from hedgerow.units import parse_share
 from hedgerow.values.event import Event
+from hedgerow.values.race import Fate
 from hedgerow.values.request import RequestFacts, WireRequest
 
 __all__ = ["Hedger"]
@@ -68,11 +69,11 @@ class Hedger:
         self.plans: Counter[str] = Counter()
         self._names = tuple(place.name for place in places)
         self._source = f"{socket.gethostname()}:{os.getpid()}"
-        self._open: set[Race] = set()
+        self._open: set[RaceSeen] = set()
         self._never_streamed: set[tuple[str, str | None]] = set()  # who answered 400 to a stream that was not asked for
         self._books = books or Books((), {})
         self._loading: asyncio.Future[None] | None = None
-        self._unwritten: deque[tuple[Race, Circumstances]] = deque()
+        self._unwritten: deque[tuple[RaceSeen, Circumstances]] = deque()
         self._random = random or Random()
         self._closed = False
 
@@ -236,7 +237,7 @@ class Hedger:
         if self._state is not None and not self._closed:
             self._state.save_sometimes(self.pilot)
 
-    def _file_away(self, race: Race, seen: Circumstances) -> None:
+    def _file_away(self, race: RaceSeen, seen: Circumstances) -> None:
         """The last word: count it, let go of it, and have it written down soon."""
         if not self._unwritten:
             asyncio.get_running_loop().call_soon(self._write_soon)

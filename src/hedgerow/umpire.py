@@ -9,10 +9,9 @@ from hedgerow.policy.gate import Permit
 from hedgerow.policy.pilot import Answer, Flight, Pilot
 from hedgerow.policy.trouble import Outlook
 from hedgerow.race.attempt import Attempt
-from hedgerow.race.driver import Race
-from hedgerow.race.signals import Ask
-from hedgerow.race.state import CommitOn, Entrant, Fate
+from hedgerow.race.referee import RaceSeen
 from hedgerow.values.failure import Failure
+from hedgerow.values.race import Ask, CommitOn, Entrant, Fate
 
 __all__ = ["Umpire"]
 
@@ -22,7 +21,7 @@ log = logging.getLogger("hedgerow")
 class Umpire:
     """Referee. on_finished: told last, when everything is closed."""
 
-    def __init__(self, pilot: Pilot, flight: Flight, clock: Clock, on_finished: Callable[[Race], None]) -> None:
+    def __init__(self, pilot: Pilot, flight: Flight, clock: Clock, on_finished: Callable[[RaceSeen], None]) -> None:
         self._pilot, self._flight, self._clock, self._on_finished = pilot, flight, clock, on_finished
 
     def outlook(self) -> Outlook:
@@ -31,7 +30,7 @@ class Umpire:
     def chars_per_token(self) -> float:
         return self._flight.usual.chars_per_token
 
-    def ask(self, race: Race, ask: Ask) -> Permit:
+    def ask(self, race: RaceSeen, ask: Ask) -> Permit:
         return self._pilot.ask(self._flight, ask, race.state.entrants, self._clock.now())
 
     def failed(self, entrant: Entrant, failure: Failure) -> None:
@@ -39,7 +38,7 @@ class Umpire:
             name = self._pilot.places[entrant.target].name
             log.warning("backups to %s fail with %s (%s): check its settings", name, failure.status, failure.error)
 
-    def decided(self, race: Race) -> None:
+    def decided(self, race: RaceSeen) -> None:
         first_s = caller_s = None
         if _has_content(race):
             # From the primary's start, whoever won: dropping the losers' times would make the quantile drift.
@@ -49,7 +48,7 @@ class Umpire:
             first_s = caller_s if seen_s is None else seen_s - self._start_of(race)
         self._pilot.decided(self._flight, race.state, first_s=first_s, caller_s=caller_s, now_s=self._clock.now())
 
-    def over(self, race: Race) -> None:
+    def over(self, race: RaceSeen) -> None:
         for attempt in race.attempts:
             if attempt.response is not None and (room := room_left(attempt.response.headers)) is not None:
                 self._pilot.gate.note_room(attempt.target, self._flight.key, room, self._clock.now())
@@ -59,10 +58,10 @@ class Umpire:
             self._pilot.answered(self._flight, answer, caller_s=self._age_of(race), now_s=self._clock.now())
         self._pilot.over(self._flight, race.state, answered=answered)
 
-    def finished(self, race: Race) -> None:
+    def finished(self, race: RaceSeen) -> None:
         self._on_finished(race)
 
-    def _answer(self, race: Race, winner: Attempt) -> Answer:
+    def _answer(self, race: RaceSeen, winner: Attempt) -> Answer:
         """What the winner's answer tells of lengths and pace; the latter only where the stream could be watched."""
         assert winner.reader is not None
         facts = winner.reader.facts
@@ -85,16 +84,16 @@ class Umpire:
             billed_losers=losers,
         )
 
-    def _age_of(self, race: Race) -> float:
+    def _age_of(self, race: RaceSeen) -> float:
         return self._clock.now() - self._start_of(race)
 
-    def _start_of(self, race: Race) -> float:
+    def _start_of(self, race: RaceSeen) -> float:
         """When the primary got its connection: waiting for one says nothing about the provider."""
         connected_s = race.attempts[0].connected_s
         return race.state.began_s if connected_s is None else connected_s
 
 
-def _has_content(race: Race) -> bool:
+def _has_content(race: RaceSeen) -> bool:
     """Has the race a winner that said something?"""
     if race.chosen is None or race.state.rules.commit_on is CommitOn.HEADERS:
         return False

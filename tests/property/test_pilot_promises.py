@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from hedgerow.policy.gate import Place
 from hedgerow.policy.pilot import Answer, Flight, Pilot
 from hedgerow.policy.snapshot import remember, snapshot_of
-from hedgerow.race.signals import Ask
-from hedgerow.race.state import Entrant, Fate, RaceState
 from hedgerow.settings import Policy
 from hedgerow.values.failure import Failure, FailureKind
+from hedgerow.values.race import Ask, Entrant, Fate, RaceState
 from hedgerow.values.request import RequestFacts
 
 COLD = 20

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.budget.bucket import Bucket
-from hedgerow.policy.trouble import Outlook, Progress, Trigger
+from hedgerow.policy.trouble import Outlook, Progress
 from hedgerow.race import signals as s
 from hedgerow.race.machine import advance, start
-from hedgerow.race.state import CommitOn, Fate, RaceRules, Stage
 from hedgerow.values.failure import Failure, FailureKind
+from hedgerow.values.race import CommitOn, Fate, RaceRules, Stage, Trigger
 
 FAILURES = {kind: Failure(kind=kind, status=500, error=kind.value) for kind in FailureKind}
 

@@ -1,10 +1,10 @@
-"""What a request cost, as its event tells: measured where the provider said it, bounds where it did not, unknown where nobody knows."""
+"""What a request cost, as its event tells: measured, bounded, or unknown; never 0 for want of knowing."""
 
 import pytest
+from tests.sdk.racing import QUICK, SLOW, ask, eventually, plain, stream
 
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
-from tests.sdk.racing import QUICK, SLOW, ask, eventually, plain, stream
 
 PRICES = [hedgerow.PriceRule(model="m", input=1.0, output=2.0)]
 SOON = hedgerow.Policy(trigger="first_token", delay=0.05, budget="off", max_backups=1)
@@ -60,7 +60,9 @@ async def test_a_caller_who_leaves_before_the_usage_is_not_free(hedgerow_sandbox
         assert event.cost_low_usd > 0
 
 
-async def test_prices_are_loaded_in_the_background_and_events_come_all_the_same(hedgerow_sandbox: SandboxProcess) -> None:
+async def test_prices_are_loaded_in_the_background_and_events_come_all_the_same(
+    hedgerow_sandbox: SandboxProcess,
+) -> None:
     seen: list[hedgerow.Event] = []
     async with hedgerow.hedged(plain(hedgerow_sandbox)) as client:
         hedgerow.hedger_of(client).subscribe(seen.append)

@@ -44,7 +44,7 @@ def edge(*third_parties: str, also: tuple[str, ...] = ()) -> Area:
 
 NOUNS = Area(layer=0, also=("call_context", "clock", "errors", "hours", "setting_kinds", "settings", "units", "values"))
 MECHANISM = Area(layer=1, third_parties=frozenset({"orjson"}), impure=IMPURE)
-DECISION = Area(layer=2, also=("policy", "race.machine", "race.signals", "race.state"), impure=IMPURE)
+DECISION = Area(layer=2, also=("policy", "race.machine", "race.signals"), impure=IMPURE)
 ENGINE = Area(layer=3, also=("engine", "race", "record", "umpire"))
 SHELL = Area(layer=5, also=("", "cli", "dashboard", "replay"))
 
@@ -72,7 +72,6 @@ AREAS: dict[str, Area] = {
     "race": ENGINE,
     "race.machine": DECISION,
     "race.signals": DECISION,
-    "race.state": DECISION,
     "record": replace(ENGINE, third_parties=frozenset({"orjson", "psycopg"})),
     "replay": replace(SHELL, third_parties=frozenset({"httpx2", "numpy", "orjson"})),
     "sandbox": edge("cryptography", "orjson"),
@@ -285,8 +284,8 @@ GOOD_TREE = {
     "policy/__init__.py": '"""."""\n',
     "policy/plan.py": '"""."""\nfrom hedgerow.dialects.chat import x\n',
     "race/__init__.py": '"""."""\n',
-    "race/machine.py": '"""."""\nfrom hedgerow.policy import plan\nfrom hedgerow.race.state import y\n',
-    "race/state.py": '"""."""\n',
+    "race/machine.py": '"""."""\nfrom hedgerow.policy import plan\nfrom hedgerow.race.signals import y\n',
+    "race/signals.py": '"""."""\n',
     "race/driver.py": '"""."""\nimport asyncio\nfrom .machine import z\n',
     "engine.py": '"""."""\nimport time\nfrom hedgerow.race.driver import Race\n',
     "sandbox/__main__.py": '"""."""\nprint("listening")\n',
@@ -309,7 +308,7 @@ BAD_FILES = [
     ("layers_are_kept", "dialects/x.py", "from hedgerow.statistics.ring import Ring"),
     ("layers_are_kept", "dialects/__init__.py", "from ..policy import plan"),
     ("layers_are_kept", "race/machine.py", "from hedgerow.race.driver import Race"),
-    ("layers_are_kept", "race/state.py", "from .driver import Race"),
+    ("layers_are_kept", "race/signals.py", "from .driver import Race"),
     ("layers_are_kept", "policy/x.py", "from hedgerow.engine import Hedger"),
     ("layers_are_kept", "engine.py", "from hedgerow.transports import hedged"),
     ("layers_are_kept", "sandbox/x.py", "from hedgerow.transports import hedged"),
@@ -326,7 +325,7 @@ BAD_FILES = [
     ("what_decides_is_pure", "policy/x.py", "import time"),
     ("what_decides_is_pure", "policy/x.py", "from random import random"),
     ("what_decides_is_pure", "race/machine.py", "async def advance(): ..."),
-    ("what_decides_is_pure", "race/state.py", "import asyncio.events"),
+    ("what_decides_is_pure", "race/signals.py", "import asyncio.events"),
     ("what_decides_is_pure", "dialects/x.py", "import logging"),
     ("files_are_short", "errors.py", "x = 1\n" * (MAX_FILE_LINES + 1)),
     ("functions_are_short", "errors.py", "def f():\n" + "    x = 1\n" * MAX_FUNCTION_LINES),

@@ -10,16 +10,8 @@ from math import inf
 
 from hedgerow.analysis.attempts import Row, Sent
 from hedgerow.policy.pilot import Flight
-from hedgerow.policy.trouble import (
-    TOKENS_FOR_PACE,
-    Outlook,
-    Progress,
-    Trigger,
-    ends_beyond_limit,
-    trouble_from,
-    will_end_late,
-)
-from hedgerow.race.state import Entrant, Fate, RaceState, Stage
+from hedgerow.policy.trouble import TOKENS_FOR_PACE, Outlook, Progress, ends_beyond_limit, trouble_from, will_end_late
+from hedgerow.values.race import Entrant, Fate, RaceState, Stage, Trigger
 
 __all__ = ["Outcome", "SimulatedRace"]
 

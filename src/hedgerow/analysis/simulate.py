@@ -19,9 +19,9 @@ from hedgerow.policy.pilot import NOBODY, Answer, Pilot
 from hedgerow.policy.plan import Caller
 from hedgerow.race import signals as s
 from hedgerow.race.machine import advance, start
-from hedgerow.race.state import Fate, Stage
 from hedgerow.settings import Policy
 from hedgerow.units import parse_share
+from hedgerow.values.race import Fate, Stage
 from hedgerow.values.request import RequestFacts
 
 __all__ = ["Outcome", "simulate"]

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from hedgerow.budget.bucket import SMALLEST_CAP, Bucket
 from hedgerow.budget.controller import Controller
-from hedgerow.race.signals import Ask
-from hedgerow.race.state import Entrant, Fate, RaceState
 from hedgerow.settings import Policy
 from hedgerow.values.failure import Failure, FailureKind
+from hedgerow.values.race import Ask, Entrant, Fate, RaceState
 from hedgerow.values.request import Key
 
 __all__ = ["Gate", "Permit", "Place"]

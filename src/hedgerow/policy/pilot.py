@@ -10,8 +10,6 @@ from hedgerow.budget.controller import Controller
 from hedgerow.policy.gate import Gate, Permit, Place
 from hedgerow.policy.plan import Caller, Limits, Plan, make_plan
 from hedgerow.policy.trouble import NOTHING_LATE, Outlook
-from hedgerow.race.signals import Ask
-from hedgerow.race.state import Entrant, Fate, RaceState
 from hedgerow.settings import Policy, Prior
 from hedgerow.statistics.key import ENOUGH, KeyStatistics
 from hedgerow.statistics.queueing import QueueWatch
@@ -19,6 +17,7 @@ from hedgerow.statistics.registry import Registry
 from hedgerow.statistics.ring import Ring
 from hedgerow.units import parse_delay, parse_window
 from hedgerow.values.failure import Failure
+from hedgerow.values.race import Ask, Entrant, Fate, RaceState
 from hedgerow.values.request import Key, RequestFacts
 
 __all__ = ["Answer", "Flight", "Pilot"]

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from hedgerow.policy.trouble import Trigger
-from hedgerow.race.state import CommitOn, RaceRules
 from hedgerow.settings import Policy
+from hedgerow.values.race import CommitOn, RaceRules, Trigger
 from hedgerow.values.request import RequestFacts
 
 __all__ = ["Caller", "Limits", "Plan", "make_plan"]

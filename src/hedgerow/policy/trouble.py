@@ -8,15 +8,15 @@ overtake it. An age trigger is the same rule with b = τ = 0. A backup is judged
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from math import inf
+
+from hedgerow.values.race import Trigger
 
 __all__ = [
     "NOTHING_LATE",
     "TOKENS_FOR_PACE",
     "Outlook",
     "Progress",
-    "Trigger",
     "ends_beyond_limit",
     "trouble_from",
     "will_end_late",
@@ -26,15 +26,6 @@ BACKUP_PATIENCE = 3.0  # a second backup hardly moves p99 but cuts p99.9: it wai
 TOKENS_FOR_PACE = 9
 PROJECTED_LIMITS = 2.0
 WHILE_QUEUED_S = 1e-3
-
-
-class Trigger(StrEnum):
-    """What makes an attempt late."""
-
-    LAG = "lag"
-    FIRST_TOKEN = "first_token"
-    RESPONSE = "response"
-    OFF = "off"
 
 
 def _same(seen: float) -> float:

@@ -10,9 +10,9 @@ from hedgerow.dialects.encoding import ContentDecoder
 from hedgerow.dialects.headers import assembled_headers, header_value
 from hedgerow.policy.trouble import TOKENS_FOR_PACE, Progress
 from hedgerow.race.order import Order
-from hedgerow.race.state import CommitOn
 from hedgerow.race.upstream import Call, UpstreamResponse
 from hedgerow.values.failure import Failure, FailureKind
+from hedgerow.values.race import CommitOn
 
 __all__ = ["Attempt", "Verdicts"]
 

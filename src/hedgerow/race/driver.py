@@ -11,17 +11,17 @@ from typing import Any
 
 from hedgerow.clock import Clock, Timer
 from hedgerow.policy.gate import Permit
-from hedgerow.policy.trouble import Trigger, will_end_late
+from hedgerow.policy.trouble import will_end_late
 from hedgerow.race import signals as s
 from hedgerow.race.attempt import Attempt, Verdicts
 from hedgerow.race.foreground import Foreground
 from hedgerow.race.machine import advance, start
 from hedgerow.race.order import Order
 from hedgerow.race.referee import Referee
-from hedgerow.race.state import Fate, RaceRules, Stage
 from hedgerow.race.stream import Delivery
 from hedgerow.race.upstream import Call
 from hedgerow.values.failure import Failure, FailureKind
+from hedgerow.values.race import Fate, RaceRules, Stage, Trigger
 
 __all__ = ["Race"]
 

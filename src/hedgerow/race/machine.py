@@ -7,10 +7,10 @@ commits; no live attempt and none allowed means finish now. No clock, no I/O, no
 from dataclasses import replace
 from math import inf
 
-from hedgerow.policy.trouble import Progress, Trigger, trouble_from
+from hedgerow.policy.trouble import Progress, trouble_from
 from hedgerow.race import signals as s
-from hedgerow.race.state import CommitOn, Entrant, Fate, RaceRules, RaceState, Stage
 from hedgerow.values.failure import Failure, FailureKind
+from hedgerow.values.race import CommitOn, Entrant, Fate, RaceRules, RaceState, Stage, Trigger
 
 __all__ = ["advance", "start"]
 

@@ -1,17 +1,46 @@
 """What a race asks of its surroundings: the values of this moment, leave to start an attempt, and someone to tell."""
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from hedgerow.policy.gate import Permit
 from hedgerow.policy.trouble import Outlook
-from hedgerow.race.signals import Ask
-from hedgerow.race.state import Entrant
+from hedgerow.race.attempt import Attempt
+from hedgerow.race.order import Order
 from hedgerow.values.failure import Failure
+from hedgerow.values.race import Ask, Entrant, RaceState
 
-if TYPE_CHECKING:
-    from hedgerow.race.driver import Race
+__all__ = ["RaceSeen", "Referee"]
 
-__all__ = ["Referee"]
+
+class RaceSeen(Protocol):
+    """A race as those see it who do not drive it. `chosen`: the attempt whose answer or error the caller gets; `outcome`: how
+    it ended, None while it runs. Times are on the race's clock: a backup was first wanted, the caller took the first bytes, all
+    was over."""
+
+    @property
+    def state(self) -> RaceState: ...
+
+    @property
+    def order(self) -> Order: ...
+
+    @property
+    def attempts(self) -> Sequence[Attempt]: ...
+
+    @property
+    def chosen(self) -> int | None: ...
+
+    @property
+    def outcome(self) -> str | None: ...
+
+    @property
+    def trigger_at_s(self) -> float | None: ...
+
+    @property
+    def delivered_s(self) -> float | None: ...
+
+    @property
+    def over_s(self) -> float | None: ...
 
 
 class Referee(Protocol):
@@ -25,18 +54,18 @@ class Referee(Protocol):
         """How many characters of text make a token for this kind of request."""
         ...
 
-    def ask(self, race: "Race", ask: Ask) -> Permit:
+    def ask(self, race: RaceSeen, ask: Ask) -> Permit:
         """May the next attempt start, and where?"""
         ...
 
     def failed(self, entrant: Entrant, failure: Failure) -> None:
         """An attempt failed; told before anything is asked because of it."""
 
-    def decided(self, race: "Race") -> None:
+    def decided(self, race: RaceSeen) -> None:
         """The race has its winner, or will never have one. Once."""
 
-    def over(self, race: "Race") -> None:
+    def over(self, race: RaceSeen) -> None:
         """The answer has been delivered, has failed, or nobody wants it any more; `race.outcome` says which. Once."""
 
-    def finished(self, race: "Race") -> None:
+    def finished(self, race: RaceSeen) -> None:
         """Nothing runs any more and every connection is closed. Once, the last word."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hedgerow.policy.trouble import NOTHING_LATE, Outlook, Progress
 from hedgerow.values.failure import Failure
+from hedgerow.values.race import Ask
 
 __all__ = [
     "Action",
@@ -139,14 +140,6 @@ class Wake:
     """Send a Tick at this moment; None = no timer. Replaces the one set before."""
 
     at_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """May another attempt start? The answer is Granted or Refused. `failed` is the attempt whose failure asks, if any."""
-
-    reason: str
-    failed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

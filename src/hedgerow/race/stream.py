@@ -6,17 +6,36 @@ the race and close whatever is still open.
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from hedgerow.clock import Clock
 from hedgerow.race import signals as s
 from hedgerow.race.attempt import Attempt
-from hedgerow.race.state import Stage
+from hedgerow.race.referee import RaceSeen
+from hedgerow.race.upstream import Call
 from hedgerow.values.failure import Failure, FailureKind
+from hedgerow.values.race import Stage
 
-if TYPE_CHECKING:
-    from hedgerow.race.driver import Race
+__all__ = ["Deliverer", "Delivery"]
 
-__all__ = ["Delivery"]
+
+class Deliverer(RaceSeen, Protocol):
+    """The race that a delivery belongs to, as the delivery deals with it."""
+
+    @property
+    def call(self) -> Call: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def tell(self, signal: s.Signal) -> None:
+        """Give the machine a signal and do what it says."""
+
+    def reap(self) -> None:
+        """Look whether all is over and everything is closed."""
+
+    def mark_delivered(self) -> None:
+        """The caller takes the first bytes of the answer."""
 
 
 class Delivery:
@@ -25,7 +44,7 @@ class Delivery:
     For one reader at a time. aclose() is idempotent and may be called from any task of the loop that ran the race.
     """
 
-    def __init__(self, race: "Race", attempt: Attempt) -> None:
+    def __init__(self, race: Deliverer, attempt: Attempt) -> None:
         assert attempt.response is not None
         self.response = attempt.response
         self._race, self._attempt = race, attempt
@@ -112,5 +131,5 @@ class Delivery:
             self._loop.call_soon_threadsafe(_drop, self._race)
 
 
-def _drop(race: "Race") -> None:
+def _drop(race: Deliverer) -> None:
     race.tell(s.Left(race.clock.now()))

@@ -6,11 +6,11 @@ from datetime import datetime
 from hedgerow.dialects.headers import Headers
 from hedgerow.policy.pilot import Flight
 from hedgerow.race.attempt import CHARS_PER_TOKEN, Attempt
-from hedgerow.race.driver import Race
-from hedgerow.race.state import Entrant, Fate
+from hedgerow.race.referee import RaceSeen
 from hedgerow.record.ids import uuid7
 from hedgerow.values.answer import AnswerFacts
 from hedgerow.values.event import AttemptEvent, Event
+from hedgerow.values.race import Entrant, Fate
 
 __all__ = ["Circumstances", "event_of"]
 
@@ -29,7 +29,7 @@ class Circumstances:
     sdk_retry: int = 0
 
 
-def event_of(race: Race, seen: Circumstances) -> Event:
+def event_of(race: RaceSeen, seen: Circumstances) -> Event:
     """The record of a race that is over and closed."""
     facts, began_s, outcome = race.order.facts, race.state.began_s, race.outcome or "failed"
     chosen = race.attempts[race.chosen] if race.chosen is not None else None
@@ -73,7 +73,7 @@ def event_of(race: Race, seen: Circumstances) -> Event:
     )
 
 
-def _attempt_event(attempt: Attempt, entrant: Entrant, race: Race, target: str) -> AttemptEvent:
+def _attempt_event(attempt: Attempt, entrant: Entrant, race: RaceSeen, target: str) -> AttemptEvent:
     facts = attempt.reader.facts if attempt.reader is not None else NOTHING_READ
     headers = attempt.response.headers if attempt.response is not None else ()
     usage, failure = facts.usage, entrant.failure or attempt.failure
@@ -112,7 +112,7 @@ def _outcome_of(fate: Fate) -> str:
     return "lost" if fate in (Fate.KEPT, Fate.LIVE) else str(fate)
 
 
-def _error_of(race: Race, chosen: Attempt | None) -> str | None:
+def _error_of(race: RaceSeen, chosen: Attempt | None) -> str | None:
     if race.outcome == "deadline":
         return "timeout_s"
     if chosen is None:

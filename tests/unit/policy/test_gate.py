@@ -4,10 +4,9 @@ import pytest
 
 from hedgerow.budget.controller import Controller
 from hedgerow.policy.gate import Gate, Permit, Place
-from hedgerow.race.signals import Ask
-from hedgerow.race.state import Entrant, Fate
 from hedgerow.settings import Policy
 from hedgerow.values.failure import Failure, FailureKind
+from hedgerow.values.race import Ask, Entrant, Fate
 from hedgerow.values.request import Key, RequestFacts
 
 HOME = Place(name="home")

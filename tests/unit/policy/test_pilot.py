@@ -6,9 +6,8 @@ import pytest
 
 from hedgerow.policy.gate import Place
 from hedgerow.policy.pilot import Answer, Flight, Pilot
-from hedgerow.race.signals import Ask
-from hedgerow.race.state import Entrant, Fate, RaceState
 from hedgerow.settings import Policy
+from hedgerow.values.race import Ask, Entrant, Fate, RaceState
 from hedgerow.values.request import RequestFacts
 
 PRIMARY = Entrant(0, 0, "primary", 0.0, Fate.WON)

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from hedgerow.policy.plan import Caller, Limits, Plan, make_plan
-from hedgerow.race.state import CommitOn
 from hedgerow.settings import Policy
+from hedgerow.values.race import CommitOn
 from hedgerow.values.request import RequestFacts
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)

@@ -5,7 +5,8 @@ from math import inf
 
 import pytest
 
-from hedgerow.policy.trouble import NOTHING_LATE, Outlook, Progress, Trigger, trouble_from, will_end_late
+from hedgerow.policy.trouble import NOTHING_LATE, Outlook, Progress, trouble_from, will_end_late
+from hedgerow.values.race import Trigger
 
 USUAL = Outlook(
     limit_s=1.0,

@@ -1,12 +1,20 @@
-"""What a race knows: its rules, its entrants and how far it has come. Immutable; only machine.py makes new ones."""
+"""The nouns of a race: its rules, its entrants, how far it has come. Immutable; only race/machine.py makes new states."""
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 
-from hedgerow.policy.trouble import Trigger
 from hedgerow.values.failure import Failure
 
-__all__ = ["CommitOn", "Entrant", "Fate", "RaceRules", "RaceState", "Stage"]
+__all__ = ["Ask", "CommitOn", "Entrant", "Fate", "RaceRules", "RaceState", "Stage", "Trigger"]
+
+
+class Trigger(StrEnum):
+    """What makes an attempt late."""
+
+    LAG = "lag"
+    FIRST_TOKEN = "first_token"
+    RESPONSE = "response"
+    OFF = "off"
 
 
 class CommitOn(Enum):
@@ -94,3 +102,11 @@ class RaceState:
     def room(self) -> bool:
         """May one more attempt enter, as far as `max_backups` goes?"""
         return len(self.entrants) <= self.rules.max_backups
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """May another attempt start? The answer is Granted or Refused. `failed` is the attempt whose failure asks, if any."""
+
+    reason: str
+    failed: int | None = None
