@@ -15,7 +15,7 @@ import pytest
 PROGRAM = [sys.executable, "-c", "from hedgerow.cli import main; main()"]
 REQUESTS = 60
 ARMS = ["single", "priority", "twice", "p95", "hedged"]
-QUICK = ["--time-scale", "0.02", "--concurrency", "16", "--profile", "openai-like"]
+QUICK = ["--time-scale", "0.1", "--concurrency", "10", "--profile", "openai-like"]
 PATIENCE_S = 50
 PLAIN = {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "80"}
 QUANTILES = {"p50", "p90", "p95", "p99", "p999", "n"}

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from math import inf
 from random import Random
 
-from hedgerow.analysis.attempts import Sent
+from hedgerow.analysis.attempts import NO_TIME_S, Sent
 from hedgerow.analysis.foreseen import Outcome, SimulatedRace
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.policy.gate import Place
@@ -162,7 +162,8 @@ class _Run:
                 check_s = min(check_s, at_s)
             if check_s >= decided_by_s:
                 return
-            at_s = check_s
+            # The machine has just looked, and said not yet: where rounding says now, time must pass all the same.
+            at_s = max(check_s, min(at_s, now_s + NO_TIME_S))
         heappush(self.events, (at_s, CHECK, number, race.check))
 
     def expects(self, race: SimulatedRace) -> tuple[float, bool]:

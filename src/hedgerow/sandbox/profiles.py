@@ -173,6 +173,7 @@ class Quantiles:
         def moved(share: float) -> float:
             return share * kept / edge if share <= edge else 1 - priority.trouble_ratio * (1 - share)
 
+        # With a point at the edge neither side is interpolated across it.
         points = self.points if edge == 1 else sorted((*self.points, (edge, limit)))
         return Quantiles(points=tuple((moved(share), value * priority.speed_ratio) for share, value in points))
 

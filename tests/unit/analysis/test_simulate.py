@@ -165,3 +165,20 @@ def test_requests_overlap_and_know_only_what_had_ended(send) -> None:
     sents: list[Sent] = [send(0.001 * number, {"ttft_s": 50.0}) for number in range(40)]
     late = send(0.5, {"ttft_s": 45.0}, {}, {})
     assert simulate([*sents, late], Policy())[-1].launched_s == [0.5]
+
+
+@pytest.mark.parametrize("epoch_s", [1e6 / 3, 1.8e9 / 3])
+def test_far_from_zero_the_same_requests_get_backups(send, epoch_s: float) -> None:
+    """As in a log whose clock is that of the world."""
+    fates = [{"ttft_s": 20.0}, {"stall_after": 20, "stall_s": 30.0}, {"token_s": 0.1}, {"ttft_s": 0.7}]
+    late = [(200.0 + 10.0 * number, fates[number % 4]) for number in range(80)]
+    outcomes = [
+        simulate(
+            [*(send(since_s + n) for n in range(WARM)), *(send(since_s + at_s, fate, {}, {}) for at_s, fate in late)],
+            DEFAULT,
+        )
+        for since_s in (0.0, epoch_s)
+    ]
+    near, far = ([len(outcome.launched_s) for outcome in each] for each in outcomes)
+    assert near == far
+    assert sum(near) > len(near)
