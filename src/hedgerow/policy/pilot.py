@@ -99,7 +99,8 @@ class Pilot:
         key = Key.of(facts, self.places[0].name, streamed=streamed)
         known = usual = self.statistics.of(key)
         if len(ring := self._ring(known)) < ENOUGH:
-            usual = self.statistics.warm_sibling(key) or known
+            # Only the steered rule leans on a sibling: a quantile of other calls would say nothing about these.
+            usual = (self.statistics.warm_sibling(key) if self._delay is None else None) or known
         elif self._delay is None and self.controller.d_per_b is None:
             self.controller.start(self._b_of(known), ring.quantile(0.9) or 0.0)
         warm = self._limit_s(usual, now_s) is not None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from hedgerow.statistics.key import KeyStatistics
 from hedgerow.units import Window
-from hedgerow.values.request import Key
+from hedgerow.values.request import SIZES, Key
 
 __all__ = ["Registry"]
 
@@ -31,13 +31,15 @@ class Registry:
         return found
 
     def warm_sibling(self, key: Key) -> KeyStatistics | None:
-        """The best-known warm key of the same target, model and way of answering, for a key that is still cold."""
-        siblings = (
-            known
-            for other, known in self._by_key.items()
-            if known.warm and (other.target, other.model, other.stream) == (key.target, key.model, key.stream)
-        )
-        return max((known for known in siblings), key=lambda known: known.requests, default=None)
+        """The best-known warm key of the same target, API, model and way of answering, for one that is still cold; never one of
+        smaller inputs, whose answers are quicker than this key's can be."""
+        siblings = (known for other, known in self._by_key.items() if known.warm and _speaks_for(other, key))
+        return max(siblings, key=lambda known: known.requests, default=None)
 
     def __iter__(self) -> Iterator[tuple[Key, KeyStatistics]]:
         return iter(list(self._by_key.items()))
+
+
+def _speaks_for(other: Key, key: Key) -> bool:
+    alike = (other.target, other.dialect, other.model, other.stream) == (key.target, key.dialect, key.model, key.stream)
+    return alike and SIZES.index(other.size) >= SIZES.index(key.size)

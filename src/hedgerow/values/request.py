@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-__all__ = ["Key", "RequestFacts", "WireRequest", "size_class"]
+__all__ = ["SIZES", "Key", "RequestFacts", "WireRequest", "size_class"]
 
 SIZE_CLASSES = ((1_000, "1k"), (8_000, "8k"), (32_000, "32k"))
+SIZES = (*(name for _, name in SIZE_CLASSES), "more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

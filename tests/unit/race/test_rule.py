@@ -59,6 +59,15 @@ async def test_a_cold_key_leans_on_its_warm_sibling() -> None:
     assert len(carrier.opened) == 2
 
 
+async def test_a_cold_key_of_large_inputs_never_leans_on_one_of_small_ones() -> None:
+    bench = lagging()
+    await warm(bench)
+    large = [{"role": "user", "content": "word " * 8000}]
+    carrier, _ = await call(bench, answers("long prefill", 6.0), seconds=6.2, messages=large)
+    assert len(carrier.opened) == 1
+    assert bench.events()[-1].plan == "cold"
+
+
 async def test_a_whole_answer_is_never_judged_by_the_first_tokens_of_streams() -> None:
     bench = lagging()
     for _ in range(22):
