@@ -58,7 +58,7 @@ def page(
     parts += ["", "Fan-out is not measured: phases are not simulated yet.", "", "## Beside other policies", ""]
     parts += ["Share of the p99 gain, % (extra cost, %), buffered callers.", "", "| | O | G | S |", "|---|---|---|---|"]
     for name, cells in baselines:
-        parts.append(f"| {name} | " + " | ".join(f"{share + 0.0:.0f} ({cost:.1f})" for share, cost in cells) + " |")
+        parts.append(f"| {name} | " + " | ".join(f"{round(share)} ({cost:.1f})" for share, cost in cells) + " |")
     return "\n".join(parts) + "\n"
 
 
