@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hedgerow.analysis.attempts import load_attempts
-from hedgerow.cli.simulated_table import simulated_line, simulated_table
 from hedgerow.errors import SettingError
 from hedgerow.settings import Policy
 
@@ -37,6 +36,7 @@ def simulate(
         loaded = load_attempts(attempts)
         from hedgerow.analysis.figures import figures_of
         from hedgerow.analysis.simulate import simulate as run
+        from hedgerow.cli.simulated_table import simulated_line, simulated_table
     except (SettingError, OSError) as error:
         raise typer.BadParameter(str(error)) from None
     except ImportError as error:
