@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.errors import DeadlineError, HedgerowError, SettingError, UnsupportedError
+from hedgerow.errors import HedgerowError, SettingError, UnsupportedError
 from hedgerow.settings import Policy, Target
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncTransport",
     "AttemptEvent",
-    "DeadlineError",
     "Event",
     "Hedger",
     "HedgerowError",

@@ -2,14 +2,13 @@
 
     HedgerowError
     ├── SettingError      a setting, script or file says something that cannot be (also a ValueError)
-    ├── UnsupportedError  a client, transport or event loop that cannot be hedged, with the reason (also a TypeError)
-    └── DeadlineError     the whole request ran out of its `timeout_s` (also a TimeoutError)
+    └── UnsupportedError  a client, transport or event loop that cannot be hedged, with the reason (also a TypeError)
 
 The caller's own exceptions (the SDK's, httpx2's) come through unwrapped; when every attempt failed, the primary's is
-raised and the others ride along as notes.
+raised and the others ride along as notes. A request that ran out of its `timeout_s` ends in the SDK's own time-out error.
 """
 
-__all__ = ["DeadlineError", "HedgerowError", "SettingError", "UnsupportedError"]
+__all__ = ["HedgerowError", "SettingError", "UnsupportedError"]
 
 
 class HedgerowError(Exception):
@@ -37,7 +36,3 @@ class SettingError(HedgerowError, ValueError):
 
 class UnsupportedError(HedgerowError, TypeError):
     """Something that hedgerow refuses to hedge; the message says why and what to use instead."""
-
-
-class DeadlineError(HedgerowError, TimeoutError):
-    """The whole request was not answered within `timeout_s`; every attempt has been closed."""
