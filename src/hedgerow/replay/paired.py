@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from hedgerow.replay.quantiles import quantile
+from hedgerow.statistics.quantile import quantile
 
 __all__ = ["RESAMPLES", "Difference", "p99_differences"]
 

@@ -1,17 +1,11 @@
-"""Quantiles of a set of measurements, by linear interpolation: rank q·(n - 1), as numpy does by default."""
+"""The quantile object of the machine-readable output."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-__all__ = ["Quantiles", "quantile"]
+from hedgerow.statistics.quantile import quantile
 
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """The value at `share` (0..1) of at least one value in rising order."""
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+__all__ = ["Quantiles"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 
+from hedgerow.statistics.quantile import quantile
 from hedgerow.units import Window
 
 __all__ = ["Ring"]
@@ -41,10 +42,7 @@ class Ring:
         known = self._quantiles.get(share)
         if known is not None or not self._sorted:
             return known
-        place = share * (len(self._sorted) - 1)
-        low = int(place)
-        high = min(low + 1, len(self._sorted) - 1)
-        found = self._sorted[low] + (place - low) * (self._sorted[high] - self._sorted[low])
+        found = quantile(self._sorted, share)
         self._quantiles[share] = found
         return found
 

@@ -4,7 +4,7 @@ from random import Random
 import pytest
 
 from hedgerow.replay.paired import p99_differences
-from hedgerow.replay.quantiles import quantile
+from hedgerow.statistics.quantile import quantile
 
 PAIRS = 200
 TRUE_SHIFT_S = -0.5
