@@ -172,7 +172,9 @@ class _Run:
         for entrant in race.state.entrants:
             if entrant.fate is Fate.LIVE:
                 row, launched_s = race.sent.rows[entrant.number], race.outcome.launched_s[entrant.number]
-                decided_by_s = max(decided_by_s, launched_s + (row.ttft_s if self.stream else row.ends_s))
+                ends_s = launched_s + (row.ttft_s if self.stream else row.ends_s)
+                if ends_s > decided_by_s:
+                    decided_by_s = ends_s
                 may_be_slow |= not self.stream and row.token_s > race.outlook.slow_pace_s
         return decided_by_s, may_be_slow
 
@@ -211,8 +213,9 @@ class _Run:
         """The winner's answer is there to its last token."""
         outcome = race.outcome
         row = race.sent.rows[winner]
-        others = range(len(outcome.launched_s)) if len(outcome.launched_s) > 1 else ()
-        losers = sum(k != winner and race.sent.rows[k].status == 200 for k in others)
+        losers = 0
+        if (launched := len(outcome.launched_s)) > 1:
+            losers = sum(k != winner and race.sent.rows[k].status == 200 for k in range(launched))
         pace_s = (row.ends_s - row.ttft_s) / row.output_tokens
         answer = Answer(output_tokens=row.output_tokens, pace_s=pace_s, billed_losers=losers)
         caller_s = now_s - race.sent.start_s if self.by_age else None

@@ -62,7 +62,7 @@ class Bucket:
     def fill(self, tokens: float, in_flight: int) -> None:
         """Put tokens in; what the cap (10, or 2B per call in flight if more) cannot hold goes to the reserve (at most 200)."""
         self.level += tokens
-        over = self.level - max(SMALLEST_CAP, 2 * self.share * in_flight)
-        if over > 0:
+        over = self.level - SMALLEST_CAP
+        if over > 0 and (over := self.level - max(SMALLEST_CAP, 2 * self.share * in_flight)) > 0:
             self.level -= over
             self.reserve = min(LARGEST_RESERVE, self.reserve + over)

@@ -44,7 +44,7 @@ class Controller:
     def delay_s(self, b_s: float) -> float:
         """D for a key with this median; start() must have been called."""
         assert self.d_per_b is not None
-        return min(max(self.d_per_b * b_s, SMALLEST_D_PER_B * b_s), LARGEST_D_S)
+        return _within(self.d_per_b * b_s, SMALLEST_D_PER_B * b_s, LARGEST_D_S)
 
     def start(self, b_s: float, q90_s: float) -> None:
         """Set the first D from the first warm key: its median and its 90th percentile of first-token times."""
@@ -90,11 +90,20 @@ class Controller:
             lost = (0.0 if won else 1.0) if backups else (1.0 - self.win_rate if refused else 0.0)
         if self.d_per_b is not None:
             inflation = self.inflation * exp(GAIN_FAST * (lost - 2 * self.budget))
-            self.inflation = min(max(inflation, 1.0), LARGEST_INFLATION)
+            self.inflation = _within(inflation, 1.0, LARGEST_INFLATION)
 
     def _move(self, spend: float, b_s: float) -> None:
         if self.d_per_b is None or b_s <= 0:
             return
-        gain = max(GAIN, GAIN_START * min(1.0, GAIN_UNTIL / max(1, self.answers)))
-        d_s = min(max(self.d_per_b * b_s * exp(gain * spend), SMALLEST_D_PER_B * b_s), LARGEST_D_S)
-        self.d_per_b = d_s / b_s
+        gain = GAIN_START
+        if self.answers > GAIN_UNTIL:
+            gain = max(GAIN, GAIN_START * (GAIN_UNTIL / self.answers))
+        d_s = self.d_per_b * b_s * exp(gain * spend)
+        self.d_per_b = _within(d_s, SMALLEST_D_PER_B * b_s, LARGEST_D_S) / b_s
+
+
+def _within(value: float, least: float, most: float) -> float:
+    """At least the one and at most the other; where they contradict each other, `most` holds."""
+    if value < least:
+        value = least
+    return most if value > most else value

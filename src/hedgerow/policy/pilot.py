@@ -96,14 +96,14 @@ class Pilot:
         self, facts: RequestFacts, caller: Caller = NOBODY, *, streamed: bool = False, now_s: float = 0.0
     ) -> Flight:
         """Plan a request; nothing is counted yet. streamed: its answer will be streamed upstream though nobody asked."""
-        key = Key.of(facts, self.places[0].name, streamed=streamed)
-        known = usual = self.statistics.of(key)
+        key, known = self.statistics.find(facts, self.places[0].name, streamed=streamed)
+        usual = known
         if len(ring := self._ring(known)) < ENOUGH:
             # Only the steered rule leans on a sibling: a quantile of other calls would say nothing about these.
             usual = (self.statistics.warm_sibling(key) if self._delay is None else None) or known
         elif self._delay is None and self.controller.d_per_b is None:
             self.controller.start(self._b_of(known), ring.quantile(0.9) or 0.0)
-        warm = self._limit_s(usual, now_s) is not None
+        warm = self._is_warm(usual, now_s)
         plan = make_plan(facts, self.policy, self._limits, caller, warm=warm, stall_s=self._stall_s(usual))
         return Flight(
             facts=facts,
@@ -141,15 +141,10 @@ class Pilot:
             return Outlook(limit_s=limit_s)
         if self.policy.trigger == "response":
             return Outlook(limit_s=limit_s, b_s=self._b_of(known))
-        tau_s = known.tau_s
-        return Outlook(
-            limit_s=limit_s,
-            b_s=known.b_for(flight.facts.input_tokens_estimate),
-            tau_s=tau_s,
-            idle_s=max(MIN_IDLE_S, IDLE_GAPS * (known.gaps.quantile(0.5) or tau_s)),
-            slow_pace_s=max(SLOW_PACE * tau_s, known.paces.quantile(0.9) or 0.0),
-            expected_output=known.expected_output,
-        )
+        b_s, tau_s = known.b_for(flight.facts.input_tokens_estimate), known.tau_s
+        idle_s = max(MIN_IDLE_S, IDLE_GAPS * (known.gaps.quantile(0.5) or tau_s))
+        slow_pace_s = max(SLOW_PACE * tau_s, known.paces.quantile(0.9) or 0.0)
+        return Outlook(limit_s, b_s, tau_s, idle_s, slow_pace_s, known.expected_output)
 
     def ask(self, flight: Flight, ask: Ask, entrants: tuple[Entrant, ...], now_s: float) -> Permit:
         """May the next attempt start, and where? Granted, it is paid for."""
@@ -216,18 +211,24 @@ class Pilot:
         if flight.plan.counted:
             self.gate.settle(state, answered=answered, observed=flight.refusal == "observe")
 
+    def _is_warm(self, known: KeyStatistics, now_s: float) -> bool:
+        """Is there a limit for this key?"""
+        if self._delay is not None or self.policy.trigger == "off":
+            return self._limit_s(known, now_s) is not None
+        enough = len(self._ring(known)) >= ENOUGH
+        return self.controller.d_per_b is not None if enough else self.policy.prior is not None
+
     def _limit_s(self, known: KeyStatistics, now_s: float) -> float | None:
         """How late is too late for a key; None while it is cold. A fixed delay needs no samples."""
         if self.policy.trigger == "off":
             return None
-        ring = self._ring(known)
-        if self._by_prior(known):
-            assert isinstance(self.policy.prior, Prior)
-            return self.policy.prior.lag_s * self.controller.inflation
+        ring, steer = self._ring(known), self.controller
         if self._delay is None:
-            if len(ring) < ENOUGH or self.controller.d_per_b is None:
-                return None
-            return self.controller.inflation * self.controller.delay_s(self._b_of(known))
+            if len(ring) < ENOUGH:
+                prior = self.policy.prior
+                assert prior is None or isinstance(prior, Prior)
+                return None if prior is None else prior.lag_s * steer.inflation
+            return None if steer.d_per_b is None else steer.inflation * steer.delay_s(self._b_of(known))
         if self._delay.quantile is None:
             return self._delay.offset_s if self.policy.trigger != "lag" or known.warm else None
         usual_s = ring.quantile(self._delay.quantile, now_s)

@@ -41,14 +41,18 @@ class Limits:
     def __init__(self, policy: Policy) -> None:
         self._policy, self._hours = policy, policy.open_hours
         self._last_asked: tuple[object, ...] | None = None
-        self._last_rules: RaceRules | None = None
+        self._last_plan: Plan | None = None
 
-    def rules(self, facts: RequestFacts, may: tuple[bool, bool], stall_s: float | None) -> RaceRules:
-        """The rules of a race, made anew only when they differ from the last one's. may: trigger, rerun."""
-        asked = (facts.answer_known, facts.stream, may, stall_s)
-        if self._last_rules is None or asked != self._last_asked:
-            self._last_asked, self._last_rules = asked, _rules(facts, self._policy, may, stall_s)
-        return self._last_rules
+    def plan(self, facts: RequestFacts, refusal: str | None, *, counted: bool, stall_s: float | None) -> Plan:
+        """What a refusal, or none, comes to; made anew only when it differs from the last one."""
+        asked = (facts.answer_known, facts.stream, refusal, counted, stall_s)
+        if self._last_plan is None or asked != self._last_asked:
+            policy = self._policy
+            verdict = refusal or ("observe" if policy.mode == "observe" else "hedge")
+            may = (refusal is None, counted and policy.mode == "act")
+            self._last_asked = asked
+            self._last_plan = Plan(verdict=verdict, counted=counted, rules=_rules(facts, policy, may, stall_s))
+        return self._last_plan
 
     def why_not(self, facts: RequestFacts, caller: Caller) -> str | None:
         """The first reason why the policy may not hedge this request; None if it may."""
@@ -103,14 +107,12 @@ def make_plan(
         refusal = "off"
     elif counted and not warm:
         refusal = "cold"
-    verdict = refusal or ("observe" if policy.mode == "observe" else "hedge")
-    may_rerun = counted and policy.mode == "act"
-    return Plan(verdict=verdict, counted=counted, rules=limits.rules(facts, (refusal is None, may_rerun), stall_s))
+    return limits.plan(facts, refusal, counted=counted, stall_s=stall_s)
 
 
 def _rules(facts: RequestFacts, policy: Policy, may: tuple[bool, bool], stall_s: float | None) -> RaceRules:
-    """The rules of its race. A call whose answer no dialect can read (an upload, a list of models) passes through as it is,
-    without any of our time-outs."""
+    """The rules of its race. may: trigger, rerun. A call whose answer no dialect can read (an upload, a list of models)
+    passes through as it is, without any of our time-outs."""
     if not facts.answer_known:
         return RaceRules(commit_on=CommitOn.HEADERS, trigger=Trigger.OFF, may_trigger=False, may_rerun=False)
     return RaceRules(

@@ -7,8 +7,8 @@ overtake it. An age trigger is the same rule with b = τ = 0. A backup is judged
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
+from typing import NamedTuple
 
 from hedgerow.values.race import Trigger
 
@@ -32,8 +32,7 @@ def _same(seen: float) -> float:
     return 1.1 * seen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class Outlook(NamedTuple):
     """What is normal at this moment, in seconds. limit_s: how late is too late; None = nothing is late.
 
     slow_pace_s: seconds per token above which an attempt counts as slow. idle_s: a pause this long is no ordinary gap.
@@ -51,8 +50,7 @@ class Outlook:
 NOTHING_LATE = Outlook()
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """How far one live attempt has come, times on the race's clock.
 
     `connected_s`: when it got its connection (None: it still waits for one, which says nothing about the provider).

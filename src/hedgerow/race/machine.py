@@ -4,7 +4,6 @@ The rules: one answer, from one attempt; an error never beats a live attempt; lo
 commits; no live attempt and none allowed means finish now. No clock, no I/O, no randomness.
 """
 
-from dataclasses import replace
 from math import inf
 
 from hedgerow.policy.trouble import Progress, trouble_from
@@ -17,6 +16,7 @@ __all__ = ["advance", "start"]
 Step = tuple[RaceState, list[s.Action]]
 
 SLACK_S = 1e-9  # a timer may come this much early by rounding
+NO_WAKE = s.Wake(None)
 
 
 def start(rules: RaceRules, at_s: float) -> RaceState:
@@ -72,7 +72,7 @@ def _tick(state: RaceState, signal: s.Tick) -> Step:
     if _trouble_at(state, now_s, view) > now_s + SLACK_S:
         return state, [_wake(state, now_s, view)]
     reason = str(state.rules.trigger)
-    return replace(state, wants=reason), [s.Ask(reason)]
+    return state._replace(wants=reason), [s.Ask(reason)]
 
 
 def _expire(state: RaceState, expired: list[tuple[int, Failure]], signal: s.Tick) -> Step:
@@ -121,7 +121,7 @@ def _granted(state: RaceState, signal: s.Granted) -> Step:
             state = _with_fate(state, late.number, Fate.LOST)
             actions.append(s.Cancel(late.number))
     entrant = Entrant(len(state.entrants), signal.target, reason, signal.at_s)
-    state = replace(state, entrants=(*state.entrants, entrant), wants=None)
+    state = state._replace(entrants=(*state.entrants, entrant), wants=None)
     view = s.View((*signal.view.progress, Progress(entrant.number, signal.at_s)), signal.view.outlook)
     return state, [*actions, s.Launch(entrant.number, entrant.target, reason), _wake(state, signal.at_s, view)]
 
@@ -130,7 +130,7 @@ def _refused(state: RaceState, signal: s.Refused) -> Step:
     if state.wants is None or state.stage is not Stage.RACING:
         return state, []
     by_trigger = state.wants == str(state.rules.trigger)
-    state = replace(state, wants=None, trigger_spent=state.trigger_spent or by_trigger)
+    state = state._replace(wants=None, trigger_spent=state.trigger_spent or by_trigger)
     return (state, [_wake(state, signal.at_s, signal.view)]) if state.live else _last_resort(state)
 
 
@@ -152,14 +152,20 @@ def _stall(state: RaceState, failure: Failure) -> Step:
 
 def _commit(state: RaceState, winner: int, now_s: float, *, complete: bool = False) -> Step:
     """Tie the answer to one attempt and cancel the others in the same step."""
-    losers = [entrant.number for entrant in state.live if entrant.number != winner]
-    for number in losers:
-        state = _with_fate(state, number, Fate.LOST)
-    state = _with_fate(state, winner, Fate.WON)
     stage = Stage.OVER if complete else Stage.DELIVERING
-    state = RaceState(state.rules, state.began_s, stage, state.entrants, state.trigger_spent)
-    last = [s.Wake(None), s.Finish("answered")] if complete else [_watch(state, now_s)]
+    entrants = tuple([_judged(entrant, winner) for entrant in state.entrants])
+    losers = [entrant.number for entrant in state.live if entrant.number != winner] if len(entrants) > 1 else []
+    state = RaceState(state.rules, state.began_s, stage, entrants, state.trigger_spent)
+    last = [NO_WAKE, s.Finish("answered")] if complete else [_watch(state, now_s)]
     return state, [s.Commit(winner), *map(s.Cancel, losers), *last]
+
+
+def _judged(entrant: Entrant, winner: int) -> Entrant:
+    """An entrant after the commit: who still ran has won or lost by it."""
+    number, target, reason, started_s, fate, _ = entrant
+    if number == winner:
+        return Entrant(number, target, reason, started_s, Fate.WON)
+    return Entrant(number, target, reason, started_s, Fate.LOST) if fate is Fate.LIVE else entrant
 
 
 def _fail(state: RaceState, number: int, failure: Failure) -> Step:
@@ -172,7 +178,7 @@ def _fail(state: RaceState, number: int, failure: Failure) -> Step:
         state, last = _finish(state, "failed")
         return state, [s.GiveUp(0), *map(s.Cancel, losers), *last]
     if failure.may_start_next and state.rules.may_rerun and state.room and state.wants is None:
-        return replace(state, wants="error"), [s.Ask("error", failed=number)]
+        return state._replace(wants="error"), [s.Ask("error", failed=number)]
     return (state, []) if state.live or state.wants else _last_resort(state)
 
 
@@ -197,25 +203,25 @@ def _over(state: RaceState, outcome: str, fate: Fate) -> Step:
 
 
 def _finish(state: RaceState, outcome: str) -> Step:
-    return replace(state, stage=Stage.OVER, wants=None), [s.Wake(None), s.Finish(outcome)]
+    return state._replace(stage=Stage.OVER, wants=None), [NO_WAKE, s.Finish(outcome)]
 
 
 def _wake(state: RaceState, now_s: float, view: s.View) -> s.Wake:
     """The next moment at which something may have to be done."""
-    rules = state.rules
-    moments = [state.began_s + rules.timeout_s] if rules.timeout_s is not None else []
+    rules, soonest_s = state.rules, inf
+    if rules.timeout_s is not None:
+        soonest_s = state.began_s + rules.timeout_s
     if rules.stall_s is not None:
-        heard_s = (
-            p.last_chunk_s + rules.stall_s for p in view.progress if p.first_token_s is not None and p.last_chunk_s
-        )
-        moments += [at_s for at_s in heard_s if at_s > now_s]
+        for seen in view.progress:
+            if seen.first_token_s is not None and seen.last_chunk_s and seen.last_chunk_s + rules.stall_s > now_s:
+                soonest_s = min(soonest_s, seen.last_chunk_s + rules.stall_s)
     if state.stage is Stage.RACING:
-        moments.append(_trouble_at(state, now_s, view))
+        soonest_s = min(soonest_s, _trouble_at(state, now_s, view))
         for limit_s in (rules.attempt_timeout_s, rules.first_token_timeout_s):
             if limit_s is not None:
-                moments += [e.started_s + limit_s for e in state.live if e.started_s + limit_s > now_s]
-    soonest_s = min(moments, default=inf)
-    return s.Wake(soonest_s if soonest_s < inf else None)
+                ends_s = [e.started_s + limit_s for e in state.live if e.started_s + limit_s > now_s]
+                soonest_s = min([soonest_s, *ends_s])
+    return s.Wake(soonest_s) if soonest_s < inf else NO_WAKE
 
 
 def _watch(state: RaceState, now_s: float) -> s.Wake:
@@ -228,11 +234,13 @@ def _watch(state: RaceState, now_s: float) -> s.Wake:
 
 def _trouble_at(state: RaceState, now_s: float, view: s.View) -> float:
     """When every live attempt will be in trouble and a backup may be asked for; inf = never."""
-    rules = state.rules
-    live = [progress for progress in view.progress if _runs(state, progress.attempt)]
-    if not rules.may_trigger or rules.trigger is Trigger.OFF or state.trigger_spent or not state.room or not live:
+    rules, latest_s = state.rules, -inf
+    if not rules.may_trigger or rules.trigger is Trigger.OFF or state.trigger_spent or not state.room:
         return inf
-    return max(trouble_from(rules.trigger, progress, view.outlook, now_s) for progress in live)
+    for progress in view.progress:
+        if _runs(state, progress.attempt):
+            latest_s = max(latest_s, trouble_from(rules.trigger, progress, view.outlook, now_s))
+    return latest_s if latest_s > -inf else inf
 
 
 def _expired(state: RaceState, progress: Progress, now_s: float) -> Failure | None:

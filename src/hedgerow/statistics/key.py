@@ -121,8 +121,7 @@ class KeyStatistics:
         # By input alone: with first-token times as tie-break, the thirds of equal inputs would be the quick and the slow ones.
         pairs = sorted(self._by_input, key=itemgetter(0))
         third = len(pairs) // 3
-        low, high = pairs[:third], pairs[-third:]
-        run = median([tokens for tokens, _ in high]) - median([tokens for tokens, _ in low])
-        rise = median([first_s for _, first_s in high]) - median([first_s for _, first_s in low])
+        (low, low_s), (high, high_s) = zip(*pairs[:third], strict=True), zip(*pairs[-third:], strict=True)
+        run, rise = median(high) - median(low), median(high_s) - median(low_s)
         self._slope = rise / run if run > 0 and rise > SLOPE_MATTERS * self.b_s else 0.0
         self._median_input = float(pairs[len(pairs) // 2][0])

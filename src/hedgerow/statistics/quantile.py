@@ -9,5 +9,5 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     """The value at `share` (0..1) of at least one value in rising order."""
     place = share * (len(ordered) - 1)
     low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    beyond = place - low
+    return ordered[low] + beyond * (ordered[low + 1] - ordered[low]) if beyond else ordered[low]

@@ -2,6 +2,8 @@
 queue it flees from (policy.md, "What we know" 6 and "Readings" 9)."""
 
 from collections import deque
+from itertools import compress
+from operator import not_
 from statistics import median
 
 __all__ = ["QueueWatch"]
@@ -38,8 +40,7 @@ class QueueWatch:
         if len(self._flying) < 2 * SMALLEST_HALF:
             return False
         middle = median(self._flying)
-        calls = list(zip(self._flying, self._firsts, strict=True))
-        upper = [first_s for flying, first_s in calls if flying > middle]
-        lower = [first_s for flying, first_s in calls if flying <= middle]
+        busy = [flying > middle for flying in self._flying]
+        upper, lower = list(compress(self._firsts, busy)), list(compress(self._firsts, map(not_, busy)))
         enough = min(len(upper), len(lower)) >= SMALLEST_HALF
         return enough and median(upper) >= CLIMBS_BY * median(lower)

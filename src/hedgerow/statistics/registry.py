@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 from hedgerow.statistics.key import KeyStatistics
 from hedgerow.units import Window
-from hedgerow.values.request import SIZES, Key
+from hedgerow.values.request import SIZES, Key, RequestFacts, size_class
 
 __all__ = ["Registry"]
 
 MOST_KEYS = 1_000
+_Parts = tuple[str, str, str | None, bool, bool, str | None, str]  # of a Key
 
 
 class Registry:
@@ -17,27 +18,42 @@ class Registry:
 
     def __init__(self, window: Window) -> None:
         self._window = window
-        self._by_key: OrderedDict[Key, KeyStatistics] = OrderedDict()
+        self._known: OrderedDict[_Parts, tuple[Key, KeyStatistics]] = OrderedDict()
+
+    def find(self, facts: RequestFacts, target: str, *, streamed: bool) -> tuple[Key, KeyStatistics]:
+        """The key of a request at a target, and its statistics. streamed: its answer comes as a stream though nobody asked
+        for one. Every call goes through here, and a Key takes longer to make and to hash than to find by its parts."""
+        size, stream = size_class(facts.input_tokens_estimate), facts.stream or streamed
+        parts = (target, facts.dialect, facts.model, stream, facts.tools, facts.effort, size)
+        found = self._known.get(parts)
+        if found is None:
+            return self._add(parts, Key.of(facts, target, streamed=streamed))
+        self._known.move_to_end(parts)
+        return found
 
     def of(self, key: Key) -> KeyStatistics:
         """The statistics of a key, new and empty at first sight."""
-        found = self._by_key.get(key)
+        parts = (key.target, key.dialect, key.model, key.stream, key.tools, key.effort, key.size)
+        found = self._known.get(parts)
         if found is None:
-            found = self._by_key[key] = KeyStatistics(self._window)
-            if len(self._by_key) > MOST_KEYS:
-                self._by_key.popitem(last=False)
-        else:
-            self._by_key.move_to_end(key)
-        return found
+            return self._add(parts, key)[1]
+        self._known.move_to_end(parts)
+        return found[1]
 
     def warm_sibling(self, key: Key) -> KeyStatistics | None:
         """The best-known warm key of the same target, API, model and way of answering, for one that is still cold; never one of
         smaller inputs, whose answers are quicker than this key's can be."""
-        siblings = (known for other, known in self._by_key.items() if known.warm and _speaks_for(other, key))
+        siblings = (known for other, known in self._known.values() if known.warm and _speaks_for(other, key))
         return max(siblings, key=lambda known: known.requests, default=None)
 
     def __iter__(self) -> Iterator[tuple[Key, KeyStatistics]]:
-        return iter(list(self._by_key.items()))
+        return iter(list(self._known.values()))
+
+    def _add(self, parts: _Parts, key: Key) -> tuple[Key, KeyStatistics]:
+        found = self._known[parts] = (key, KeyStatistics(self._window))
+        if len(self._known) > MOST_KEYS:
+            self._known.popitem(last=False)
+        return found
 
 
 def _speaks_for(other: Key, key: Key) -> bool:

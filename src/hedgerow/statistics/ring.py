@@ -27,10 +27,11 @@ class Ring:
 
     def add(self, value: float, at_s: float) -> None:
         """One more value, measured at `at_s`."""
-        if len(self._in_order) >= self._most:
-            self._forget_oldest()
-        self._in_order.append((at_s, value))
-        insort(self._sorted, value)
+        in_order, ordered = self._in_order, self._sorted
+        if len(in_order) >= self._most:
+            del ordered[bisect_left(ordered, in_order.popleft()[1])]
+        in_order.append((at_s, value))
+        insort(ordered, value)
         self._quantiles.clear()
         if self._seconds is not None:
             self._forget_before(at_s)
@@ -60,9 +61,5 @@ class Ring:
 
     def _forget_before(self, now_s: float) -> None:
         while self._in_order and self._seconds is not None and self._in_order[0][0] < now_s - self._seconds:
-            self._forget_oldest()
-
-    def _forget_oldest(self) -> None:
-        _, value = self._in_order.popleft()
-        del self._sorted[bisect_left(self._sorted, value)]
-        self._quantiles.clear()
+            del self._sorted[bisect_left(self._sorted, self._in_order.popleft()[1])]
+            self._quantiles.clear()

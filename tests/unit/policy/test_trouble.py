@@ -1,6 +1,5 @@
 """Who is in trouble, by hand: b = 0.5 s, τ = 0.01 s, f·D = 1 s, a pause of 0.15 s, an answer of 100 tokens."""
 
-from dataclasses import replace
 from math import inf
 
 import pytest
@@ -84,7 +83,7 @@ def test_nothing_is_late_while_nothing_is_known_or_the_trigger_is_off() -> None:
     waiting = Progress(0, 0.0)
     assert trouble_from(Trigger.LAG, waiting, NOTHING_LATE, 99.0) == inf
     assert trouble_from(Trigger.OFF, waiting, USUAL, 99.0) == inf
-    assert not will_end_late(spoken(20, 1.4, pace_s=9.0), replace(USUAL, limit_s=None))
+    assert not will_end_late(spoken(20, 1.4, pace_s=9.0), USUAL._replace(limit_s=None))
 
 
 def test_a_first_token_trigger_is_content_once_content_has_come() -> None:
