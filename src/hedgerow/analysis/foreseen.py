@@ -45,9 +45,9 @@ class Outcome:
 
 
 class SimulatedRace:
-    """`check` numbers the timers: only the one set last counts."""
+    """`check` numbers the timers: only the one set last counts. `due_s`: when each attempt is committed to, or fails."""
 
-    __slots__ = ("check", "flight", "outcome", "outlook", "sent", "state")
+    __slots__ = ("check", "due_s", "flight", "outcome", "outlook", "sent", "state")
 
     flight: Flight
     state: RaceState
@@ -55,6 +55,7 @@ class SimulatedRace:
 
     def __init__(self, sent: Sent) -> None:
         self.sent, self.outcome, self.check = sent, Outcome(sent, [], {}), 0
+        self.due_s: list[float] = []
 
     @property
     def running(self) -> list[Entrant]:

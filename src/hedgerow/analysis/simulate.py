@@ -4,12 +4,13 @@ Events are handled in order of time; at equal times ends come before checks. Sta
 """
 
 import gc
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from heapq import heappop, heappush
 from math import inf
 from random import Random
+from typing import Any
 
 from hedgerow.analysis.attempts import NO_TIME_S, Sent
 from hedgerow.analysis.foreseen import Outcome, SimulatedRace
@@ -74,14 +75,18 @@ class _Run:
         self.events: list[tuple[float, int, int, int]] = []
 
     def go(self, progress: Callable[[int], object] | None) -> list[Outcome]:
-        arriving, n, sents, events = 0, len(self.sents), self.sents, self.events
-        while arriving < n or events:
-            if arriving < n and (not events or sents[arriving].start_s <= events[0][0]):
-                self.arrive(arriving, sents[arriving])
-                arriving += 1
-                if progress is not None and (arriving % PROGRESS_EVERY == 0 or arriving == n):
-                    progress((arriving - 1) % PROGRESS_EVERY + 1)
-                continue
+        for number, sent in enumerate(self.sents):
+            self.pass_time(sent.start_s)
+            self.arrive(number, sent)
+            if progress is not None and ((number + 1) % PROGRESS_EVERY == 0 or number + 1 == len(self.sents)):
+                progress(number % PROGRESS_EVERY + 1)
+        self.pass_time(inf)
+        return self.outcomes
+
+    def pass_time(self, until_s: float) -> None:
+        """Whatever happens before this moment."""
+        events = self.events
+        while events and events[0][0] < until_s:
             now_s, kind, number, attempt = heappop(events)
             race = self.open.get(number)
             if race is None:
@@ -93,7 +98,6 @@ class _Run:
                 self.complete(number, race, attempt, now_s)
             elif race.state.stage is Stage.RACING and race.state.entrants[attempt].fate is Fate.LIVE:
                 self.end(number, race, attempt, now_s)
-        return self.outcomes
 
     def arrive(self, number: int, sent: Sent) -> None:
         pilot, now_s = self.pilot, sent.start_s
@@ -124,33 +128,19 @@ class _Run:
     def tell(self, number: int, race: SimulatedRace, signal: s.Signal, now_s: float) -> None:
         race.state, actions = advance(race.state, signal)
         for action in actions:
-            match action:
-                case s.Wake():
-                    self.wake(number, race, action.at_s, now_s)
-                case s.Launch():
-                    self.launch(number, race, action.attempt, now_s)
-                case s.Commit():
-                    self.commit(number, race, action.attempt, now_s)
-                case s.Finish():
-                    if action.outcome != "answered":
-                        self.lose(number, race, now_s)
-                case s.Ask():
-                    race.outcome.wanted |= action.failed is None
-                    self.ask(number, race, action, now_s)
-                case s.Cancel():
-                    race.outcome.stopped_s[action.attempt] = now_s
-                case s.GiveUp():
-                    pass
+            OBEY[type(action)](self, number, race, action, now_s)
 
-    def launch(self, number: int, race: SimulatedRace, attempt: int, now_s: float) -> None:
+    def launch(self, number: int, race: SimulatedRace, action: s.Launch, now_s: float) -> None:
+        row = race.sent.rows[action.attempt]
+        due_s = now_s + (row.ttft_s if self.stream else row.ends_s)  # when it is committed to, or fails
         race.outcome.launched_s.append(now_s)
-        row = race.sent.rows[attempt]
-        takes_s = row.ttft_s if self.stream else row.ends_s  # until it is committed to, or fails
-        heappush(self.events, (now_s + takes_s, ENDS, number, attempt))
+        race.due_s.append(due_s)
+        heappush(self.events, (due_s, ENDS, number, action.attempt))
 
-    def wake(self, number: int, race: SimulatedRace, at_s: float | None, now_s: float) -> None:
+    def wake(self, number: int, race: SimulatedRace, action: s.Wake, now_s: float) -> None:
         """Set the timer for `at_s`, the machine's own reckoning as if nothing more came, or for what will come of it."""
         race.check += 1
+        at_s = action.at_s
         if at_s is None:
             return
         if race.state.stage is Stage.RACING:
@@ -171,14 +161,14 @@ class _Run:
         decided_by_s, may_be_slow = -inf, False
         for entrant in race.state.entrants:
             if entrant.fate is Fate.LIVE:
-                row, launched_s = race.sent.rows[entrant.number], race.outcome.launched_s[entrant.number]
-                ends_s = launched_s + (row.ttft_s if self.stream else row.ends_s)
-                if ends_s > decided_by_s:
-                    decided_by_s = ends_s
-                may_be_slow |= not self.stream and row.token_s > race.outlook.slow_pace_s
+                due_s = race.due_s[entrant.number]
+                decided_by_s = due_s if due_s > decided_by_s else decided_by_s
+                slow = not self.stream and race.sent.rows[entrant.number].token_s > race.outlook.slow_pace_s
+                may_be_slow = may_be_slow or slow
         return decided_by_s, may_be_slow
 
     def ask(self, number: int, race: SimulatedRace, ask: s.Ask, now_s: float) -> None:
+        race.outcome.wanted |= ask.failed is None
         entrants = race.state.entrants
         target = None
         if len(entrants) < len(race.sent.rows):
@@ -198,8 +188,8 @@ class _Run:
             self.tell(number, race, s.Answered(now_s, attempt, True), now_s)
             self.complete(number, race, attempt, now_s)
 
-    def commit(self, number: int, race: SimulatedRace, winner: int, now_s: float) -> None:
-        outcome, primary = race.outcome, race.sent.rows[0]
+    def commit(self, number: int, race: SimulatedRace, action: s.Commit, now_s: float) -> None:
+        outcome, primary, winner = race.outcome, race.sent.rows[0], action.attempt
         outcome.winner, outcome.decided_s = winner, now_s
         age_s = now_s - race.sent.start_s
         first_s = min(primary.ttft_s, age_s) if primary.status == 200 else age_s
@@ -223,8 +213,17 @@ class _Run:
         self.pilot.over(race.flight, race.state, answered=True)
         del self.open[number]
 
-    def lose(self, number: int, race: SimulatedRace, now_s: float) -> None:
-        """No answer will come: all failed, time ran out, or the stream being delivered fell silent."""
+    def cancel(self, _number: int, race: SimulatedRace, action: s.Cancel, now_s: float) -> None:
+        race.outcome.stopped_s[action.attempt] = now_s
+
+    def give_up(self, _number: int, _race: SimulatedRace, _action: s.GiveUp, _now_s: float) -> None:
+        """Which failure the caller gets makes no difference here."""
+
+    def finish(self, number: int, race: SimulatedRace, action: s.Finish, now_s: float) -> None:
+        """The end; where no answer will come (all failed, time ran out, the stream being delivered fell silent) the race
+        is over, else when its answer is complete."""
+        if action.outcome == "answered":
+            return
         outcome = race.outcome
         if outcome.decided_s is None:
             self.pilot.decided(race.flight, race.state, first_s=None, caller_s=None, now_s=now_s)
@@ -236,3 +235,15 @@ class _Run:
     def view(self, race: SimulatedRace, now_s: float) -> s.View:
         race.outlook = self.pilot.outlook(race.flight, now_s)
         return s.View(tuple(race.progress(entrant.number, now_s) for entrant in race.running), race.outlook)
+
+
+# What is done about each action of the machine: (run, number of the request, its race, the action, now).
+OBEY: Mapping[type[s.Action], Callable[[_Run, int, SimulatedRace, Any, float], None]] = {
+    s.Wake: _Run.wake,
+    s.Launch: _Run.launch,
+    s.Commit: _Run.commit,
+    s.Finish: _Run.finish,
+    s.Ask: _Run.ask,
+    s.Cancel: _Run.cancel,
+    s.GiveUp: _Run.give_up,
+}

@@ -88,7 +88,7 @@ class Controller:
         lost = 0.0
         if wanted:
             lost = (0.0 if won else 1.0) if backups else (1.0 - self.win_rate if refused else 0.0)
-        if self.d_per_b is not None:
+        if self.d_per_b is not None and (lost or self.inflation > 1.0):  # else it is at its least, and stays there
             inflation = self.inflation * exp(GAIN_FAST * (lost - 2 * self.budget))
             self.inflation = _within(inflation, 1.0, LARGEST_INFLATION)
 

@@ -4,7 +4,9 @@ Live calls and the simulator fly the same Pilot; time, prices and chance come in
 of policy.md, "Readings" 2.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from hedgerow.budget.controller import Controller
 from hedgerow.policy.gate import Gate, Permit, Place
@@ -91,6 +93,7 @@ class Pilot:
         self._limits, self._queues = Limits(policy), QueueWatch()
         self._delay = None if policy.delay == "auto" else parse_delay(policy.delay)
         self._steered = self._delay is None and policy.share is not None and policy.trigger != "off"
+        self._ring: Callable[[KeyStatistics], Ring] = attrgetter(self._goes_by)
 
     def prepare(
         self, facts: RequestFacts, caller: Caller = NOBODY, *, streamed: bool = False, now_s: float = 0.0
@@ -256,11 +259,12 @@ class Pilot:
         named = flight.facts.cached_context and flight.facts.input_tokens_estimate >= LARGE_CACHE_TOKENS
         return named or flight.usual.cached_tokens >= LARGE_CACHE_TOKENS
 
-    def _ring(self, known: KeyStatistics) -> Ring:
-        """The times that the trigger goes by."""
+    @property
+    def _goes_by(self) -> str:
+        """The ring of times that the trigger goes by."""
         if self.policy.trigger == "response":
-            return known.responses
-        return known.firsts if self._delay is None or self.policy.trigger == "lag" else known.first_tokens
+            return "responses"
+        return "firsts" if self._delay is None or self.policy.trigger == "lag" else "first_tokens"
 
     def _b_of(self, known: KeyStatistics) -> float:
         """b without slope, by which D is scaled."""

@@ -238,8 +238,9 @@ def _trouble_at(state: RaceState, now_s: float, view: s.View) -> float:
     if not rules.may_trigger or rules.trigger is Trigger.OFF or state.trigger_spent or not state.room:
         return inf
     for progress in view.progress:
-        if _runs(state, progress.attempt):
-            latest_s = max(latest_s, trouble_from(rules.trigger, progress, view.outlook, now_s))
+        if state.entrants[progress.attempt].fate is Fate.LIVE:
+            at_s = trouble_from(rules.trigger, progress, view.outlook, now_s)
+            latest_s = at_s if at_s > latest_s else latest_s
     return latest_s if latest_s > -inf else inf
 
 

@@ -39,8 +39,8 @@ class QueueWatch:
     def _climbs(self) -> bool:
         if len(self._flying) < 2 * SMALLEST_HALF:
             return False
-        middle = median(self._flying)
-        busy = [flying > middle for flying in self._flying]
+        above_middle = float(median(self._flying)).__lt__
+        busy = list(map(above_middle, self._flying))
         upper, lower = list(compress(self._firsts, busy)), list(compress(self._firsts, map(not_, busy)))
         enough = min(len(upper), len(lower)) >= SMALLEST_HALF
         return enough and median(upper) >= CLIMBS_BY * median(lower)
