@@ -6,6 +6,7 @@ import socket
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import datetime
 from random import Random
 
 from hedgerow.call_context import current_context
@@ -191,12 +192,19 @@ class Hedger:
             order = replace(order, streamed_body=None)
             flight = self.pilot.prepare(order.facts, caller, now_s=now_s)
         at, names = self.clock.utc(), self._names
-        flight.price_in, flight.price_out = 1.0, self._books.output_ratio(order.facts.model, at)
+        self._price(flight, at)
         seen = Circumstances(at=at, source=self._source, flight=flight, target_names=names, sdk_retry=caller.sdk_retry)
         umpire = Umpire(self.pilot, flight, self.clock, lambda race: self._file_away(race, seen))
         race = Race(call, flight.plan.rules, order, clock=self.clock, referee=umpire)
         self._begin(race, flight)
         return race
+
+    def _price(self, flight: Flight, at: datetime) -> None:
+        """Prices in input tokens of the primary: what the controller needs are ratios."""
+        books, names, model = self._books, self._names, flight.facts.model
+        flight.price_in, flight.price_out = 1.0, books.output_ratio(model, at)
+        if len(names) > 1:
+            flight.price_at = lambda target: books.prices_at(names[target], model, at)
 
     def _refused(self, race: Race, delivery: Delivery) -> bool:
         """Did the provider object to the stream that we asked for in the caller's stead? Then nobody hears of this race."""

@@ -24,11 +24,12 @@ class Umpire:
     def __init__(self, pilot: Pilot, flight: Flight, clock: Clock, on_finished: Callable[[RaceSeen], None]) -> None:
         self._pilot, self._flight, self._clock, self._on_finished = pilot, flight, clock, on_finished
 
-    def outlook(self) -> Outlook:
-        return self._pilot.outlook(self._flight, self._clock.now())
+    def outlook(self, target: int = 0) -> Outlook:
+        return self._pilot.outlook(self._flight, self._clock.now(), target)
 
-    def chars_per_token(self) -> float:
-        return self._flight.usual.chars_per_token
+    def chars_per_token(self, target: int) -> float:
+        known = self._pilot.known_at(self._flight, target)
+        return known.chars_per_token if target and known.answers else self._flight.usual.chars_per_token
 
     def ask(self, race: RaceSeen, ask: Ask) -> Permit:
         return self._pilot.ask(self._flight, ask, race.state.entrants, self._clock.now())
@@ -47,6 +48,8 @@ class Umpire:
             seen_s = primary.first_token_s
             first_s = caller_s if seen_s is None else seen_s - self._start_of(race)
         self._pilot.decided(self._flight, race.state, first_s=first_s, caller_s=caller_s, now_s=self._clock.now())
+        if first_s is not None and len(race.attempts) > 1:
+            self._learn_elsewhere(race)
 
     def over(self, race: RaceSeen) -> None:
         for attempt in race.attempts:
@@ -67,22 +70,35 @@ class Umpire:
         facts = winner.reader.facts
         tokens = facts.visible_chars / winner.chars_per_token
         if facts.usage is not None:
-            self._flight.known.learn_cached(facts.usage.cached_tokens)
-            self._flight.known.learn_chars(
-                facts.visible_chars, facts.usage.output_tokens - facts.usage.reasoning_tokens
-            )
-        losers = sum(
-            e.fate is Fate.LOST or (e.number != winner.number and e.fate is Fate.FAILED) for e in race.state.entrants
+            known = self._pilot.known_at(self._flight, winner.target)
+            known.learn_cached(facts.usage.cached_tokens)
+            known.learn_chars(facts.visible_chars, facts.usage.output_tokens - facts.usage.reasoning_tokens)
+        losers = tuple(
+            e.target
+            for e in race.state.entrants
+            if e.fate is Fate.LOST or (e.number != winner.number and e.fate is Fate.FAILED)
         )
         if not winner.streamed or winner.first_token_s is None or winner.last_chunk_s is None or tokens < 1:
-            return Answer(output_tokens=tokens, billed_losers=losers)
+            return Answer(output_tokens=tokens, target=winner.target, billed_losers=losers)
         spoke_s = winner.last_chunk_s - winner.first_token_s
         return Answer(
             output_tokens=tokens,
             pace_s=spoke_s / tokens,
             gap_s=spoke_s / max(1, facts.chunks - 1),
+            target=winner.target,
             billed_losers=losers,
         )
+
+    def _learn_elsewhere(self, race: RaceSeen) -> None:
+        """The times of backups that went to a target of their own and won or lost there."""
+        now_s = self._clock.now()
+        for attempt, entrant in zip(race.attempts, race.state.entrants, strict=True):
+            start_s, won = attempt.connected_s, entrant.fate is Fate.WON
+            if attempt.target == 0 or start_s is None or not (won or entrant.fate is Fate.LOST):
+                continue
+            first_s = None if attempt.first_token_s is None else attempt.first_token_s - start_s
+            age_s = now_s - start_s
+            self._pilot.backed_up(self._flight, attempt.target, first_s=first_s, age_s=age_s, won=won, now_s=now_s)
 
     def _age_of(self, race: RaceSeen) -> float:
         return self._clock.now() - self._start_of(race)

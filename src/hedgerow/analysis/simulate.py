@@ -203,9 +203,10 @@ class _Run:
         """The winner's answer is there to its last token."""
         outcome = race.outcome
         row = race.sent.rows[winner]
-        losers = 0
-        if (launched := len(outcome.launched_s)) > 1:
-            losers = sum(k != winner and race.sent.rows[k].status == 200 for k in range(launched))
+        losers: tuple[int, ...] = ()
+        if len(outcome.launched_s) > 1:
+            entrants, rows = race.state.entrants, race.sent.rows
+            losers = tuple([e.target for e in entrants if e.number != winner and rows[e.number].status == 200])
         pace_s = (row.ends_s - row.ttft_s) / row.output_tokens
         answer = Answer(output_tokens=row.output_tokens, pace_s=pace_s, billed_losers=losers)
         caller_s = now_s - race.sent.start_s if self.by_age else None

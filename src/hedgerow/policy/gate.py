@@ -35,10 +35,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """The gate's answer: a `target` to send to, or the reason why not."""
+    """The gate's answer: a `target` to send to, or the reason why not. `meant`: where it would have gone, if it was only
+    observed."""
 
     target: int | None
     refusal: str | None = None
+    meant: int = 0
 
 
 class Gate:
@@ -92,7 +94,7 @@ class Gate:
         ):
             permit = Permit(None, refusal)
         if permit.target is not None and self._policy.mode == "observe":
-            return Permit(None, "observe")
+            return Permit(None, "observe", permit.target)
         if permit.refusal is not None:
             self.refusals[permit.refusal] = self.refusals.get(permit.refusal, 0) + 1
         return permit

@@ -19,7 +19,7 @@ from hedgerow.statistics.registry import Registry
 from hedgerow.statistics.ring import Ring
 from hedgerow.units import parse_delay, parse_window
 from hedgerow.values.failure import Failure
-from hedgerow.values.race import Ask, Entrant, Fate, RaceState
+from hedgerow.values.race import Ask, CommitOn, Entrant, Fate, RaceState
 from hedgerow.values.request import Key, RequestFacts
 
 __all__ = ["Answer", "Flight", "Pilot"]
@@ -33,7 +33,8 @@ NOBODY = Caller()
 
 @dataclass(slots=True, kw_only=True)
 class Flight:
-    """One request under way. price_in, price_out: USD per token, or any unit, the same for all requests of the policy.
+    """One request under way. price_in, price_out: USD per token, or any unit, the same for all requests of the policy;
+    price_at: the same two at a backup target, None = as at the primary's.
 
     `known` is where it is learnt into, `usual` what it is judged by: a warm sibling's while its own key is cold.
     `wish` holds what the rule used when a backup was first wanted, for the record.
@@ -46,6 +47,7 @@ class Flight:
     plan: Plan
     price_in: float = 1.0
     price_out: float = 4.0
+    price_at: Callable[[int], tuple[float, float]] | None = None
     warm: bool = False
     deadline_s: float | None = None
     began_s: float = 0.0
@@ -54,9 +56,12 @@ class Flight:
     refusal: str | None = None
     wish: "Wish | None" = None
 
-    def cost(self, output_tokens: float) -> float:
-        """What one attempt costs that answers with so many tokens."""
-        return self.price_in * self.facts.input_tokens_estimate + self.price_out * output_tokens
+    def cost(self, output_tokens: float, target: int = 0) -> float:
+        """What one attempt at a target costs that answers with so many tokens."""
+        price_in, price_out = self.price_in, self.price_out
+        if target and self.price_at is not None:
+            price_in, price_out = self.price_at(target)
+        return price_in * self.facts.input_tokens_estimate + price_out * output_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,13 @@ class Wish:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """A complete answer. pace_s: seconds per token from the first token on; gap_s: mean time between chunks; None where
-    nothing was seen of it. billed_losers: losers that cost something."""
+    nothing was seen of it. target: where it came from; billed_losers: where the losers ran that cost something."""
 
     output_tokens: float
     pace_s: float | None = None
     gap_s: float | None = None
-    billed_losers: int = 0
+    target: int = 0
+    billed_losers: tuple[int, ...] = ()
 
 
 class Pilot:
@@ -93,6 +99,8 @@ class Pilot:
         self._limits, self._queues = Limits(policy), QueueWatch()
         self._delay = None if policy.delay == "auto" else parse_delay(policy.delay)
         self._steered = self._delay is None and policy.share is not None and policy.trigger != "off"
+        by_caller = self._delay is not None and policy.trigger != "lag"
+        self._goes_by = "responses" if policy.trigger == "response" else "first_tokens" if by_caller else "firsts"
         self._ring: Callable[[KeyStatistics], Ring] = attrgetter(self._goes_by)
 
     def prepare(
@@ -128,9 +136,15 @@ class Pilot:
         if self._steered and flight.warm:
             self.controller.on_request(self._b_of(flight.usual))
 
-    def outlook(self, flight: Flight, now_s: float) -> Outlook:
-        """What is normal for this request now."""
-        known = flight.usual
+    def known_at(self, flight: Flight, target: int) -> KeyStatistics:
+        """Where an attempt at a target is learnt into."""
+        if target == 0:
+            return flight.known
+        return self.statistics.find(flight.facts, self.places[target].name, streamed=flight.key.stream)[1]
+
+    def outlook(self, flight: Flight, now_s: float, target: int = 0) -> Outlook:
+        """What is normal for this request now; at a backup target by that target's own key, if it is warm."""
+        known = flight.usual if target == 0 else self._usual_at(flight, target, now_s)
         limit_s = self._limit_s(known, now_s) if flight.warm else None
         if limit_s is None:
             return NOTHING_LATE
@@ -144,7 +158,10 @@ class Pilot:
             return Outlook(limit_s=limit_s)
         if self.policy.trigger == "response":
             return Outlook(limit_s=limit_s, b_s=self._b_of(known))
-        b_s, tau_s = known.b_for(flight.facts.input_tokens_estimate), known.tau_s
+        b_s = known.b_for(flight.facts.input_tokens_estimate)
+        if target and len(known.paces) < ENOUGH:
+            known = flight.usual  # backups there are often seen to begin, but seldom to the end
+        tau_s = known.tau_s
         idle_s = max(MIN_IDLE_S, IDLE_GAPS * (known.gaps.quantile(0.5) or tau_s))
         slow_pace_s = max(SLOW_PACE * tau_s, known.paces.quantile(0.9) or 0.0)
         return Outlook(limit_s, b_s, tau_s, idle_s, slow_pace_s, known.expected_output)
@@ -164,8 +181,8 @@ class Pilot:
         if permit.target is None and len(entrants) == 1:
             flight.refusal = flight.refusal or permit.refusal
         if self._steered and flight.warm and (permit.target is not None or permit.refusal == "observe"):
-            known = flight.usual
-            expected = self.controller.in_means(flight.cost(known.mean_output))
+            known, target = flight.usual, permit.meant if permit.target is None else permit.target
+            expected = self.controller.in_means(flight.cost(known.mean_output, target))
             flight.charged += self.controller.on_backup(1.0 if expected is None else expected, self._b_of(known))
         return permit
 
@@ -194,25 +211,46 @@ class Pilot:
             refused = flight.refusal is not None
             self.controller.on_decided(backups=backups, won=won, wanted=flight.wish is not None, refused=refused)
 
+    def backed_up(
+        self, flight: Flight, target: int, *, first_s: float | None, age_s: float, won: bool, now_s: float
+    ) -> None:
+        """A decided race had a backup at a target of its own, whose key learns from it. first_s: its first-token time, None if
+        it was cancelled before; age_s: how long it ran. What was cut short counts with its age, as a primary does, but only
+        above the usual time: a primary is never cut short sooner, and a shorter wait says nothing."""
+        own, usual = self.known_at(flight, target), self._usual_at(flight, target, now_s)
+        if own is flight.known:
+            return
+        if first_s is not None or age_s >= usual.b_s:
+            own.learn_first(age_s if first_s is None else first_s, flight.facts.input_tokens_estimate, now_s)
+        whole = self._goes_by == "responses" and flight.plan.rules.commit_on is CommitOn.COMPLETE
+        if whole and (won or age_s >= self._b_of(usual)):
+            own.responses.add(age_s, now_s)
+
     def answered(self, flight: Flight, answer: Answer, *, caller_s: float | None, now_s: float) -> None:
         """The winner's answer is complete: pace, length, mean cost, and what its losers really cost. caller_s: its whole time
         as the caller saw it."""
-        known, cost = flight.known, flight.cost(answer.output_tokens)
-        pace_s, gap_s = answer.pace_s, answer.gap_s
-        known.learn_answer(output_tokens=answer.output_tokens, pace_s=pace_s, gap_s=gap_s, at_s=now_s)
+        known, tokens = self.known_at(flight, answer.target), answer.output_tokens
+        known.learn_answer(output_tokens=tokens, pace_s=answer.pace_s, gap_s=answer.gap_s, at_s=now_s)
         if caller_s is not None:
-            known.responses.add(caller_s, now_s)
-        self.controller.on_answer(cost)
+            flight.known.responses.add(caller_s, now_s)
+        self.controller.on_answer(flight.cost(tokens))
         if self._steered and flight.charged and self.policy.mode == "act":
-            real = self.controller.in_means(answer.billed_losers * cost)
-            self.controller.settle(
-                answer.billed_losers if real is None else real, flight.charged, self._b_of(flight.usual)
-            )
+            losers = answer.billed_losers
+            real = self.controller.in_means(sum(flight.cost(tokens, target) for target in losers))
+            self.controller.settle(len(losers) if real is None else real, flight.charged, self._b_of(flight.usual))
 
     def over(self, flight: Flight, state: RaceState, *, answered: bool) -> None:
         """Nothing more will come of it: a winning backup's token comes back, if its answer arrived whole."""
         if flight.plan.counted:
             self.gate.settle(state, answered=answered, observed=flight.refusal == "observe")
+
+    def _usual_at(self, flight: Flight, target: int, now_s: float) -> KeyStatistics:
+        """What an attempt at a backup target is judged by: its own key if that is warm, else what the primary is judged by,
+        and always so where the caller's times are the measure."""
+        if self._delay is not None and self.policy.trigger != "lag":
+            return flight.usual
+        own = self.known_at(flight, target)
+        return own if len(self._ring(own)) >= ENOUGH and self._is_warm(own, now_s) else flight.usual
 
     def _is_warm(self, known: KeyStatistics, now_s: float) -> bool:
         """Is there a limit for this key?"""
@@ -258,13 +296,6 @@ class Pilot:
         """Is much of its input in the provider's prompt cache? A copy for another account would pay for all of it."""
         named = flight.facts.cached_context and flight.facts.input_tokens_estimate >= LARGE_CACHE_TOKENS
         return named or flight.usual.cached_tokens >= LARGE_CACHE_TOKENS
-
-    @property
-    def _goes_by(self) -> str:
-        """The ring of times that the trigger goes by."""
-        if self.policy.trigger == "response":
-            return "responses"
-        return "firsts" if self._delay is None or self.policy.trigger == "lag" else "first_tokens"
 
     def _b_of(self, known: KeyStatistics) -> float:
         """b without slope, by which D is scaled."""

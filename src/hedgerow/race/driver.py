@@ -123,7 +123,7 @@ class Race:
     def _launch(self, action: s.Launch) -> None:
         attempt = Attempt(action.attempt, action.target, action.reason, self.clock)
         self.attempts.append(attempt)
-        attempt.chars_per_token = self._referee.chars_per_token()
+        attempt.chars_per_token = self._referee.chars_per_token(action.target)
         verdicts = Verdicts(
             content=self._on_content, answered=self._on_answered, failed=self._on_failed, progressed=self._on_progress
         )
@@ -151,7 +151,7 @@ class Race:
         except Exception:  # logged here; the call goes on with what runs
             log.exception("deciding on a backup failed; none is sent")
             permit = Permit(None, "trouble")
-        now_s, view = self.clock.now(), self._view()
+        now_s, view = self.clock.now(), self._view(permit.target)
         answer = s.Refused(now_s, view) if permit.target is None else s.Granted(now_s, permit.target, view)
         self._signals.append(answer)
 
@@ -203,7 +203,8 @@ class Race:
         watched = (
             rules.may_trigger and rules.trigger is Trigger.LAG and not self.state.trigger_spent and self.state.room
         )
-        if watched and will_end_late(self.attempts[number].progress, self._referee.outlook()):
+        attempt = self.attempts[number]
+        if watched and will_end_late(attempt.progress, self._referee.outlook(attempt.target)):
             self.tell(s.Tick(self.clock.now(), self._view()))
 
     def _on_answered(self, number: int, valid: bool) -> None:
@@ -214,9 +215,15 @@ class Race:
             self._referee.failed(self.state.entrants[number], failure)
         self.tell(s.Failed(self.clock.now(), number, failure, self._view()))
 
-    def _view(self) -> s.View:
-        running = (entrant.number for entrant in self.state.entrants if entrant.fate in (Fate.LIVE, Fate.WON))
-        return s.View(tuple(self.attempts[number].progress for number in running), self._referee.outlook())
+    def _view(self, going_to: int | None = None) -> s.View:
+        """The moment. going_to: the target of an attempt that is about to start."""
+        running = [entrant for entrant in self.state.entrants if entrant.fate in (Fate.LIVE, Fate.WON)]
+        targets = {entrant.target for entrant in running} | {going_to or 0}
+        return s.View(
+            tuple(self.attempts[entrant.number].progress for entrant in running),
+            self._referee.outlook(),
+            {target: self._referee.outlook(target) for target in targets if target} if max(targets) else None,
+        )
 
     def _background(self, number: int, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -122,7 +122,8 @@ def _granted(state: RaceState, signal: s.Granted) -> Step:
             actions.append(s.Cancel(late.number))
     entrant = Entrant(len(state.entrants), signal.target, reason, signal.at_s)
     state = state._replace(entrants=(*state.entrants, entrant), wants=None)
-    view = s.View((*signal.view.progress, Progress(entrant.number, signal.at_s)), signal.view.outlook)
+    seen = signal.view
+    view = s.View((*seen.progress, Progress(entrant.number, signal.at_s)), seen.outlook, seen.elsewhere)
     return state, [*actions, s.Launch(entrant.number, entrant.target, reason), _wake(state, signal.at_s, view)]
 
 
@@ -238,8 +239,9 @@ def _trouble_at(state: RaceState, now_s: float, view: s.View) -> float:
     if not rules.may_trigger or rules.trigger is Trigger.OFF or state.trigger_spent or not state.room:
         return inf
     for progress in view.progress:
-        if state.entrants[progress.attempt].fate is Fate.LIVE:
-            at_s = trouble_from(rules.trigger, progress, view.outlook, now_s)
+        entrant = state.entrants[progress.attempt]
+        if entrant.fate is Fate.LIVE:
+            at_s = trouble_from(rules.trigger, progress, view.outlook_at(entrant.target), now_s)
             latest_s = at_s if at_s > latest_s else latest_s
     return latest_s if latest_s > -inf else inf
 

@@ -46,12 +46,12 @@ class RaceSeen(Protocol):
 class Referee(Protocol):
     """One per race. Its methods are called on the event loop, must not block and must not raise."""
 
-    def outlook(self) -> Outlook:
-        """What is normal for this request now."""
+    def outlook(self, target: int = 0) -> Outlook:
+        """What is normal for this request now, at a target."""
         ...
 
-    def chars_per_token(self) -> float:
-        """How many characters of text make a token for this kind of request."""
+    def chars_per_token(self, target: int) -> float:
+        """How many characters of text make a token for this kind of request, at a target."""
         ...
 
     def ask(self, race: RaceSeen, ask: Ask) -> Permit:

@@ -4,6 +4,7 @@
 comes as a snapshot with each Tick.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hedgerow.policy.trouble import NOTHING_LATE, Outlook, Progress
@@ -35,10 +36,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The moment as the driver sees it: one Progress per live attempt, and what is normal now."""
+    """The moment as the driver sees it: one Progress per live attempt, and what is normal now. `elsewhere`: what is normal
+    at the backup targets, where there are attempts."""
 
     progress: tuple[Progress, ...] = ()
     outlook: Outlook = NOTHING_LATE
+    elsewhere: Mapping[int, Outlook] | None = None
+
+    def outlook_at(self, target: int) -> Outlook:
+        """What is normal at a target."""
+        return self.outlook if self.elsewhere is None else self.elsewhere.get(target, self.outlook)
 
 
 BLIND = View()

@@ -7,6 +7,7 @@ from importlib import import_module
 
 from hedgerow.cost.bounds import Usual
 from hedgerow.cost.ledger import TargetBilling, priced
+from hedgerow.cost.price import Price
 from hedgerow.cost.prices import PriceBook, PriceRule
 from hedgerow.statistics.key import KeyStatistics
 from hedgerow.values.event import Event
@@ -38,10 +39,23 @@ class Books:
 
     def output_ratio(self, model: str | None, at: datetime) -> float:
         """What an output token costs against an input token; a usual figure where it is not known, or not yet."""
-        if not self.ready or model is None:
-            return UNPRICED_RATIO
-        price = self._book.price(model, provider_url=self._home.provider_url, service_tier=None, input_tokens=0, at=at)
+        price = self._price(self._home, model, at)
         return price.output_usd / price.input_usd if price is not None and price.input_usd > 0 else UNPRICED_RATIO
+
+    def prices_at(self, target: str, model: str | None, at: datetime) -> tuple[float, float]:
+        """What an input and an output token cost at a target, in input tokens of the primary; as there, where either price is
+        not known, or not yet."""
+        home, away = self._price(self._home, model, at), self._price(self._targets.get(target, self._home), model, at)
+        if home is None or away is None or home.input_usd <= 0:
+            return 1.0, self.output_ratio(model, at)
+        return away.input_usd / home.input_usd, away.output_usd / home.input_usd
+
+    def _price(self, target: TargetBilling, model: str | None, at: datetime) -> Price | None:
+        name = target.model or model
+        if not self.ready or name is None:
+            return None
+        url, tier = target.provider_url, target.service_tier
+        return self._book.price(name, provider_url=url, service_tier=tier, input_tokens=0, at=at)
 
     def priced(self, event: Event, known: KeyStatistics) -> Event:
         """The event with its costs; as it was if they cannot be told."""

@@ -133,5 +133,5 @@ def test_observing_pays_one_and_gets_half_back() -> None:
     gate = gate_for(mode="observe")
     assert gate.bucket is not None
     level = gate.bucket.level
-    assert gate.ask(LATE, (PRIMARY,), KEY, 0.0) == Permit(None, "observe")
+    assert gate.ask(LATE, (PRIMARY,), KEY, 0.0) == Permit(None, "observe", 0)
     assert gate.bucket.level == level - 1
