@@ -31,15 +31,17 @@ CALL_COLUMNS: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyName:
-    """Whose calls: a provider (or deployment) and a model; "" where the log names none."""
+    """Whose calls: a provider (or deployment) and a model, "" where the log names none; of one segment, None = of all."""
 
     provider: str
     model: str
+    segment: str | None = None
 
     def __str__(self) -> str:
-        return "/".join(part for part in (self.provider, self.model) if part) or "all calls"
+        named = "/".join(part for part in (self.provider, self.model) if part) or "all calls"
+        return named if self.segment is None else f"{named} [{self.segment or 'no segment'}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The table of calls that all importers fill and all estimates read: a DuckDB file of its own, so that a log may be larger than memory."""
+"""The table of calls that all importers fill and all estimates read: a DuckDB file, so that a log may be larger than memory."""
 
 import shutil
 from collections.abc import Generator
@@ -40,20 +40,27 @@ class Trace:
         """All calls, answered or failed."""
         return cast(tuple[int], self.base.execute("select count(*) from calls").fetchone())[0]
 
-    def keys(self) -> list[KeyCount]:
-        """The keys, the largest first."""
+    def key_counts(self, *, by_segment: bool = False) -> list[KeyCount]:
+        """The keys, the largest first; each segment of a key by itself if asked."""
+        segment = "coalesce(segment, '')" if by_segment else "null::varchar"
         found = self.base.execute(
-            "select provider, model, count(*), count(*) filter (not ok) from calls group by all order by 3 desc, 1, 2"
+            f"select provider, model, {segment}, count(*) as n, count(*) filter (not ok) from calls group by 1, 2, 3 "
+            "order by n desc, 1, 2, 3"
         ).fetchall()
-        return [KeyCount(KeyName(provider=provider, model=model), n, errors) for provider, model, n, errors in found]
+        return [
+            KeyCount(KeyName(provider=provider, model=model, segment=part), n, errors)
+            for provider, model, part, n, errors in found
+        ]
 
-    def calls(self, name: KeyName | None = None) -> Calls:
-        """The calls of one key, or of all together; in order of start if nearly all have one, else as the log has them."""
-        which = "" if name is None else "where provider = $provider and model = $model"
-        parameters = {} if name is None else {"provider": name.provider, "model": name.model}
+    def calls(self, name: KeyName) -> Calls:
+        """The calls of one key, in order of start if nearly all have one, else as the log has them."""
+        which = "provider = $provider and model = $model"
+        parameters = {"provider": name.provider, "model": name.model}
+        if name.segment is not None:
+            which, parameters["segment"] = f"{which} and coalesce(segment, '') = $segment", name.segment
         listed = "t_start, ttft_s, total_s, input_tokens, output_tokens, cached_tokens, cost_usd, ok"
         found = cast(
-            dict[str, Column], self.base.execute(f"select {listed} from calls {which}", parameters).fetchnumpy()
+            dict[str, Column], self.base.execute(f"select {listed} from calls where {which}", parameters).fetchnumpy()
         )
         columns = {column: np.ma.filled(found.pop(column), np.nan) for column in list(found) if column != "ok"}
         ok = np.asarray(found["ok"], dtype=bool)
@@ -63,7 +70,7 @@ class Trace:
             order = np.argsort(columns["t_start"], kind="stable")  # NaN comes last
             columns = {column: values[order] for column, values in columns.items()}
             ok = ok[order]
-        return Calls(name=name or KeyName(provider="", model=""), timed=timed, ok=ok, **columns)
+        return Calls(name=name, timed=timed, ok=ok, **columns)
 
 
 @contextmanager

@@ -1,0 +1,64 @@
+"""The quantile object of the machine-readable output, over columns, and how sure its p99 is.
+
+The interval of p99 is Woodruff's (1952): the share of calls below the estimate is uncertain, by how much the blocks of the
+log differ in it, and its limits are read back from the sample. Blocks of time make it right for calls that are slow together.
+"""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from hedgerow.analysis.calls import Column
+
+__all__ = ["Interval", "Quantiles", "p99_interval"]
+
+Interval = tuple[float, float]
+SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
+MOST_BLOCKS, BLOCK_CALLS, FEWEST_BLOCKS = 200, 25, 4
+DEVIATIONS = 1.96
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantiles:
+    """Seconds (linear interpolation); None where nothing was measured (`n` = 0)."""
+
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+    p999: float | None
+    n: int
+
+    @classmethod
+    def of(cls, seconds: Column, n: int | None = None) -> "Quantiles":
+        """Of the finite values: NaN and inf are calls that failed. n: what to call their number, if several looks are in."""
+        good = seconds[np.isfinite(seconds)]
+        if not len(good):
+            return cls(p50=None, p90=None, p95=None, p99=None, p999=None, n=0)
+        p50, p90, p95, p99, p999 = (float(value) for value in np.quantile(good, SHARES))
+        return cls(p50=p50, p90=p90, p95=p95, p99=p99, p999=p999, n=len(good) if n is None else n)
+
+    def as_dict(self) -> dict[str, float | int | None]:
+        """JSON-ready."""
+        return asdict(self)
+
+
+def p99_interval(seconds: Column) -> Interval | None:
+    """95 % interval of the p99 of calls in order of time, NaN left out; None with fewer than 20. An end beyond the slowest
+    call seen is given as the slowest call: with fewer than about 400 calls the upper end is a lower bound of itself."""
+    good = seconds[~np.isnan(seconds)]
+    n = len(good)
+    if n < 20:
+        return None
+    ordered = np.sort(good)
+    p99 = float(np.quantile(ordered, 0.99))
+    blocks = int(np.clip(n // BLOCK_CALLS, FEWEST_BLOCKS, MOST_BLOCKS))
+    block = np.arange(n) * blocks // n
+    size = np.bincount(block)
+    above = np.bincount(block, weights=good > p99)
+    share = above.sum() / n
+    spread = float(np.sqrt(((above - share * size) ** 2).sum() * blocks / (blocks - 1))) / n
+    # Never less sure than if calls were independent: few blocks say little about their own spread.
+    deviation = DEVIATIONS * max(spread, float(np.sqrt(0.99 * 0.01 / n)))
+    low, high = np.quantile(ordered, [max(0.0, 0.99 - deviation), min(1.0, 0.99 + deviation)])
+    return float(low), float(high)
