@@ -11,7 +11,8 @@ HEAD = """<!-- written by benchmarks/policy/figures.py -->
 Simulated: {requests:,} requests of each workload and seed ({seeds}), by the race machine and the rule that run live, in virtual
 time. No constant of the rule was chosen on these seeds. Buffered callers whose answers are streamed upstream, unless the row
 says otherwise; cold start included. Share = part of what sending everything twice gains; cost = extra cost in per cent, losers
-billed in full. Reference = an independent reading of the rule on the same requests, without phases.
+billed in full. Rule of the first notes = the rule as it was first written down, before its constants and its judgement of stalls
+after the first token were changed; an independent program runs it on the same requests, without phases.
 
 The workloads draw stalls of the shape the rule looks for, one pace per attempt, and latencies that do not react to load: trust
 orders and ratios, not digits. `make bench-policy` makes this page anew.
@@ -20,8 +21,8 @@ orders and ratios, not digits. `make bench-policy` makes this page anew.
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One figure. cells: (value, note) of the product, then of the reference. good, best: what passes, what is excellent, None =
-    no bar is set. less: smaller is better."""
+    """One figure. cells: (value, note) of the product, then of the rule of the first notes. good, best: what passes, what is
+    excellent, None = no bar is set. less: smaller is better."""
 
     label: str
     unit: str
@@ -49,7 +50,7 @@ def page(
 ) -> str:
     """The page's text."""
     parts = [HEAD.format(requests=requests, seeds=", ".join(map(str, seeds)))]
-    parts += ["| | product | | pass | excellent | reference |", "|---|---|---|---|---|---|"]
+    parts += ["| | product | | pass | excellent | rule of the first notes |", "|---|---|---|---|---|---|"]
     for line in lines:
         product, reference = (f"{_number(value)} {note}".strip() for value, note in line.cells)
         label = f"{line.label}, {line.unit}" if line.unit else line.label

@@ -1,4 +1,4 @@
-"""Runs one workload under a policy, or under the independent reference of the rule, with outcomes of one kind for both.
+"""Runs one workload under a policy, or under the rule of the first notes, with outcomes of one kind for both.
 
 Workloads and reference live outside this repository, in a folder given by a path.
 """
@@ -61,7 +61,7 @@ class Workbench:
         return Run(simulate(self.sents(case), policy, stream=stream))
 
     def reference(self, case: Case, budget: float, *, stream: bool = False) -> Run:
-        """The slow reading of the same rule, which shares no code with it. Phases are left out."""
+        """The rule of the first notes, in a slow program that shares no code with the product. Phases are left out."""
         races = self._attempts.races(self._columns(case))
         for number, race in enumerate(races):
             race.phase = number

@@ -85,6 +85,7 @@ class Umpire:
             output_tokens=tokens,
             pace_s=spoke_s / tokens,
             gap_s=spoke_s / max(1, facts.chunks - 1),
+            pause_s=winner.longest_pause_s,
             target=winner.target,
             billed_losers=losers,
         )

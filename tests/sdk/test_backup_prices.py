@@ -11,7 +11,7 @@ from tests.sdk.racing import QUICK, ask, eventually, plain
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
 
-BUDGET, GAIN, CALLS = 0.5, 0.05, 24
+BUDGET, GAIN, CALLS = 0.5, 0.04, 24
 
 
 @pytest.mark.parametrize("times_as_dear", [1.0, 4.0])

@@ -55,6 +55,11 @@ class Row:
         """When its answer is complete, or its failure arrives."""
         return self.ttft_s + (self.output_tokens * self.token_s + self.stall_s if self.status == 200 else 0.0)
 
+    @property
+    def pause_s(self) -> float:
+        """The longest time between two tokens."""
+        return self.token_s + (self.stall_s if self.stall_after < self.output_tokens else 0.0)
+
     def arrival_s(self, token: int) -> float:
         """When its token number `token` (from 1) arrives."""
         return self.ttft_s + (token - 1) * self.token_s + (self.stall_s if token > self.stall_after else 0.0)

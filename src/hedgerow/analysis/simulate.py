@@ -208,7 +208,7 @@ class _Run:
             entrants, rows = race.state.entrants, race.sent.rows
             losers = tuple([e.target for e in entrants if e.number != winner and rows[e.number].status == 200])
         pace_s = (row.ends_s - row.ttft_s) / row.output_tokens
-        answer = Answer(output_tokens=row.output_tokens, pace_s=pace_s, billed_losers=losers)
+        answer = Answer(output_tokens=row.output_tokens, pace_s=pace_s, pause_s=row.pause_s, billed_losers=losers)
         caller_s = now_s - race.sent.start_s if self.by_age else None
         self.pilot.answered(race.flight, answer, caller_s=caller_s, now_s=now_s)
         self.pilot.over(race.flight, race.state, answered=True)

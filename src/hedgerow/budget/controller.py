@@ -7,17 +7,17 @@ from math import exp
 
 __all__ = ["Controller"]
 
-GAIN_START, GAIN_UNTIL, GAIN = 0.05, 1000, 0.02  # the gain falls as 1/n from so many answers on, down to GAIN
+GAIN = 0.04
 JUNK_WIN_RATE = (
-    0.30  # D does not fall while fewer backups win: where no trouble is left to buy it would sink to buy junk
+    0.25  # D does not fall while fewer backups win: where no trouble is left to buy it would sink to buy junk
 )
 LEAST_WEIGHT = 0.01  # of one answer in the mean cost
 DEAREST = 10.0  # mean requests that one backup may count for
 SMALLEST_D_PER_B, LARGEST_D_S = 0.1, 60.0
 SMALLEST_FIRST_D_S = 0.2
-GAIN_FAST, LARGEST_INFLATION = 0.10, 50.0
+GAIN_FAST, LARGEST_INFLATION = 0.20, 50.0
 WIN_WEIGHT, WANT_WEIGHT = 0.05, 0.02
-SURGE_SHARE, SURGE_BUDGETS, SURGE_WIN_RATE, SURGE_REQUESTS = 0.20, 3.0, 0.65, 5_000
+SURGE_SHARE, SURGE_BUDGETS, SURGE_WIN_RATE, SURGE_REQUESTS = 0.20, 3.0, 0.55, 5_000
 
 
 class Controller:
@@ -66,7 +66,7 @@ class Controller:
         return charged
 
     def on_answer(self, cost: float) -> None:
-        """An answer is complete, and cost so much: the gain goes by their number."""
+        """An answer is complete, and cost so much."""
         self.answers += 1
         self.mean_cost += max(LEAST_WEIGHT, 1 / self.answers) * (cost - self.mean_cost)
 
@@ -95,10 +95,7 @@ class Controller:
     def _move(self, spend: float, b_s: float) -> None:
         if self.d_per_b is None or b_s <= 0:
             return
-        gain = GAIN_START
-        if self.answers > GAIN_UNTIL:
-            gain = max(GAIN, GAIN_START * (GAIN_UNTIL / self.answers))
-        d_s = self.d_per_b * b_s * exp(gain * spend)
+        d_s = self.d_per_b * b_s * exp(GAIN * spend)
         self.d_per_b = _within(d_s, SMALLEST_D_PER_B * b_s, LARGEST_D_S) / b_s
 
 

@@ -25,7 +25,7 @@ from hedgerow.values.request import Key, RequestFacts
 __all__ = ["Answer", "Flight", "Pilot"]
 
 MIN_IDLE_S, IDLE_GAPS = 0.15, 5.0
-SLOW_PACE = 1.5
+SLOW_PACE = 1.3
 LARGE_CACHE_TOKENS = 4096
 SHORTEST_STALL_S, STALL_GAPS = 10.0, 20.0
 NOBODY = Caller()
@@ -78,12 +78,14 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A complete answer. pace_s: seconds per token from the first token on; gap_s: mean time between chunks; None where
-    nothing was seen of it. target: where it came from; billed_losers: where the losers ran that cost something."""
+    """A complete answer. pace_s: seconds per token from the first token on; gap_s, pause_s: mean and longest time between
+    chunks; None where nothing was seen of it. target: where it came from; billed_losers: where the losers ran that cost
+    something."""
 
     output_tokens: float
     pace_s: float | None = None
     gap_s: float | None = None
+    pause_s: float | None = None
     target: int = 0
     billed_losers: tuple[int, ...] = ()
 
@@ -164,7 +166,8 @@ class Pilot:
         tau_s = known.tau_s
         idle_s = max(MIN_IDLE_S, IDLE_GAPS * (known.gaps.quantile(0.5) or tau_s))
         slow_pace_s = max(SLOW_PACE * tau_s, known.paces.quantile(0.9) or 0.0)
-        return Outlook(limit_s, b_s, tau_s, idle_s, slow_pace_s, known.expected_output)
+        pause_s = known.pauses.quantile(0.9) or 0.0
+        return Outlook(limit_s, b_s, tau_s, idle_s, slow_pace_s, known.expected_output, pause_s)
 
     def ask(self, flight: Flight, ask: Ask, entrants: tuple[Entrant, ...], now_s: float) -> Permit:
         """May the next attempt start, and where? Granted, it is paid for."""
@@ -230,7 +233,9 @@ class Pilot:
         """The winner's answer is complete: pace, length, mean cost, and what its losers really cost. caller_s: its whole time
         as the caller saw it."""
         known, tokens = self.known_at(flight, answer.target), answer.output_tokens
-        known.learn_answer(output_tokens=tokens, pace_s=answer.pace_s, gap_s=answer.gap_s, at_s=now_s)
+        known.learn_answer(
+            output_tokens=tokens, pace_s=answer.pace_s, gap_s=answer.gap_s, pause_s=answer.pause_s, at_s=now_s
+        )
         if caller_s is not None:
             flight.known.responses.add(caller_s, now_s)
         self.controller.on_answer(flight.cost(tokens))

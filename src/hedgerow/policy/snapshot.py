@@ -16,7 +16,7 @@ __all__ = ["VERSION", "remember", "snapshot_of"]
 
 VERSION = 1
 MOST_KEYS = 200  # the keys used last; enough for a process, little enough to write in milliseconds
-RINGS = ("first_tokens", "responses", "firsts", "paces", "gaps", "outputs")
+RINGS = ("first_tokens", "responses", "firsts", "paces", "gaps", "pauses", "outputs")
 NUMBERS = ("requests", "answers", "mean_output", "chars_per_token")
 STEERING = ("d_per_b", "inflation", "win_rate", "wanted_share", "surge_length", "answers", "mean_cost")
 BUCKET = ("requests", "sent", "refunds")

@@ -3,7 +3,7 @@
     lag = age − (b + j·τ)        b median first-token time, τ median seconds per token, j tokens seen (policy.md)
 
 An attempt is in trouble when its lag reaches the limit while nothing comes, or when it is so slow that a fresh copy would
-overtake it. An age trigger is the same rule with b = τ = 0. A backup is judged by its own clock with three times the limit.
+overtake it. An age trigger is the same rule with b = τ = 0. A backup is judged by its own clock with four times the limit.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,10 @@ __all__ = [
     "will_end_late",
 ]
 
-BACKUP_PATIENCE = 3.0  # a second backup hardly moves p99 but cuts p99.9: it waits for real trouble
+BACKUP_PATIENCE = 4.0  # a second backup hardly moves p99 but cuts p99.9: it waits for real trouble
+STALL_LIMITS = 1.2  # a stall after the first token is more often the request's own, which a copy would share
+HEAD_START_BS = 2.0  # a copy writes again what is there already: the later a stall, the sooner it must start
+LEAST_PAUSE_LIMITS = 0.25
 TOKENS_FOR_PACE = 9
 PROJECTED_LIMITS = 2.0
 WHILE_QUEUED_S = 1e-3
@@ -36,7 +39,8 @@ class Outlook(NamedTuple):
     """What is normal at this moment, in seconds. limit_s: how late is too late; None = nothing is late.
 
     slow_pace_s: seconds per token above which an attempt counts as slow. idle_s: a pause this long is no ordinary gap.
-    expected_output: N(j), the length to expect of an answer of which j tokens are there.
+    expected_output: N(j), the length to expect of an answer of which j tokens are there. pause_s: the longest pause of nine
+    answers of ten.
     """
 
     limit_s: float | None = None
@@ -45,6 +49,7 @@ class Outlook(NamedTuple):
     idle_s: float = 0.15
     slow_pace_s: float = inf
     expected_output: Callable[[float], float] = _same
+    pause_s: float = 0.0
 
 
 NOTHING_LATE = Outlook()
@@ -73,8 +78,8 @@ def trouble_from(trigger: Trigger, progress: Progress, outlook: Outlook, now_s: 
     """
     if outlook.limit_s is None or trigger is Trigger.OFF:
         return inf
-    patience = 1.0 if progress.attempt == 0 else BACKUP_PATIENCE
-    allowed_s = outlook.b_s + outlook.limit_s * patience
+    limit_s = outlook.limit_s * (1.0 if progress.attempt == 0 else BACKUP_PATIENCE)
+    allowed_s = outlook.b_s + limit_s
     if progress.connected_s is None:
         return now_s + max(allowed_s, WHILE_QUEUED_S)
     if progress.first_token_s is None or trigger is Trigger.RESPONSE:
@@ -83,8 +88,15 @@ def trouble_from(trigger: Trigger, progress: Progress, outlook: Outlook, now_s: 
         return inf
     if will_end_late(progress, outlook):
         return now_s
-    late_at_s = progress.connected_s + allowed_s + progress.tokens * outlook.tau_s
-    return max(now_s, late_at_s, progress.last_chunk_s + outlook.idle_s)
+    written_s = progress.tokens * outlook.tau_s
+    head_start_s = min(written_s, HEAD_START_BS * outlook.b_s)
+    late_at_s = progress.connected_s + outlook.b_s + written_s - head_start_s + STALL_LIMITS * limit_s
+    return max(now_s, late_at_s, progress.last_chunk_s + _long_pause_s(outlook, limit_s))
+
+
+def _long_pause_s(outlook: Outlook, limit_s: float) -> float:
+    """The shortest silence that may be a stall: longer than those of usual streams, but as long as the limit in any case."""
+    return max(outlook.idle_s, min(max(outlook.pause_s, LEAST_PAUSE_LIMITS * limit_s), limit_s))
 
 
 def will_end_late(progress: Progress, outlook: Outlook) -> bool:

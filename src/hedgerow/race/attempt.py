@@ -51,6 +51,7 @@ class Attempt:
         self.headers_s: float | None = None
         self.first_token_s: float | None = None
         self.last_chunk_s: float | None = None
+        self.longest_pause_s = 0.0
         self.cancelled_s: float | None = None
         self.closed_s: float | None = None
         self.chunks: list[bytes] = []
@@ -128,6 +129,8 @@ class Attempt:
         else:
             self.reader.finish()
         if self.reader.facts.content and (self.reader.facts.chunks > contents or self.first_token_s is None):
+            if self.last_chunk_s is not None:
+                self.longest_pause_s = max(self.longest_pause_s, now_s - self.last_chunk_s)
             self.last_chunk_s = now_s  # pings and comments are no sign of life
             self.first_token_s = self.first_token_s or now_s
             self._marks.append((now_s, self.tokens))

@@ -25,7 +25,7 @@ class KeyStatistics:
 
     `first_tokens` and `responses` are as the caller saw them, over the policy's window: for quantile delays and reports.
     `firsts` are primaries' first-token times (a cancelled one enters as its age), `paces` winners' seconds per token, `gaps`
-    winners' mean time between chunks, `outputs` winners' lengths.
+    and `pauses` winners' mean and longest time between chunks, `outputs` winners' lengths.
     """
 
     __slots__ = (
@@ -41,13 +41,15 @@ class KeyStatistics:
         "mean_output",
         "outputs",
         "paces",
+        "pauses",
         "requests",
         "responses",
     )
 
     def __init__(self, window: Window) -> None:
         self.first_tokens, self.responses = Ring(window), Ring(window)
-        self.firsts, self.paces, self.gaps, self.outputs = Ring(RECENT), Ring(RECENT), Ring(RECENT), Ring(LENGTHS)
+        self.firsts, self.paces, self.gaps, self.pauses = Ring(RECENT), Ring(RECENT), Ring(RECENT), Ring(RECENT)
+        self.outputs = Ring(LENGTHS)
         self.requests = self.answers = 0
         self.mean_output = 0.0
         self.chars_per_token, self.cached_tokens = CHARS_PER_TOKEN, 0.0
@@ -86,12 +88,23 @@ class KeyStatistics:
         if len(self._by_input) >= SLOPE_FROM and self.requests % SLOPE_EVERY == 0:
             self._learn_slope()
 
-    def learn_answer(self, *, output_tokens: float, pace_s: float | None, gap_s: float | None, at_s: float) -> None:
-        """A winner's answer is complete. pace_s: seconds per token from its first token on, stalls included."""
+    def learn_answer(
+        self,
+        *,
+        output_tokens: float,
+        pace_s: float | None,
+        gap_s: float | None,
+        pause_s: float | None = None,
+        at_s: float,
+    ) -> None:
+        """A winner's answer is complete. pace_s: seconds per token from its first token on, stalls included; gap_s, pause_s:
+        mean and longest time between chunks."""
         if pace_s is not None:
             self.paces.add(pace_s, at_s)
         if gap_s is not None:
             self.gaps.add(gap_s, at_s)
+        if pause_s is not None:
+            self.pauses.add(pause_s, at_s)
         self.outputs.add(output_tokens, at_s)
         self.answers += 1
         weight = max(LEAST_WEIGHT, 1 / self.answers)

@@ -42,37 +42,37 @@ def test_only_the_first_warm_key_sets_the_delay_and_others_scale_it_by_their_med
 def test_a_request_lowers_the_delay_by_the_budget_and_a_backup_raises_it_by_its_cost() -> None:
     controller = started()
     controller.on_request(b_s)
-    assert controller.delay_s(b_s) == pytest.approx(2.0 * exp(-0.05 * 0.05))
+    assert controller.delay_s(b_s) == pytest.approx(2.0 * exp(-0.04 * 0.05))
     assert controller.on_backup(1.5, b_s) == 1.5
-    assert controller.delay_s(b_s) == pytest.approx(2.0 * exp(-0.05 * 0.05 + 0.05 * 1.5))
+    assert controller.delay_s(b_s) == pytest.approx(2.0 * exp(-0.04 * 0.05 + 0.04 * 1.5))
 
 
 def test_what_losers_really_cost_corrects_what_was_charged() -> None:
     controller = started()
     controller.settle(0.5, 1.5, b_s)
-    assert controller.delay_s(b_s) == pytest.approx(2.0 * exp(-0.05 * 1.0))
+    assert controller.delay_s(b_s) == pytest.approx(2.0 * exp(-0.04 * 1.0))
     controller.settle(7.0, 0.0, b_s)  # nothing was charged: nothing to correct
-    assert controller.delay_s(b_s) == pytest.approx(2.0 * exp(-0.05 * 1.0))
+    assert controller.delay_s(b_s) == pytest.approx(2.0 * exp(-0.04 * 1.0))
 
 
 def test_no_backup_counts_for_more_than_ten_requests() -> None:
     controller = started()
     assert controller.on_backup(500.0, b_s) == 10.0
     controller.settle(500.0, 10.0, b_s)
-    assert controller.delay_s(b_s) == pytest.approx(2.0 * exp(0.05 * 10.0))
+    assert controller.delay_s(b_s) == pytest.approx(2.0 * exp(0.04 * 10.0))
 
 
-@pytest.mark.parametrize(("answers", "gain"), [(0, 0.05), (1000, 0.05), (2000, 0.025), (2500, 0.02), (100_000, 0.02)])
-def test_the_gain_falls_with_the_number_of_answers(answers: int, gain: float) -> None:
+@pytest.mark.parametrize("answers", [0, 2000, 100_000])
+def test_the_gain_stays_however_much_is_known(answers: int) -> None:
     controller = started()
     controller.answers = answers
     controller.on_backup(1.0, b_s)
-    assert controller.delay_s(b_s) == pytest.approx(2.0 * exp(gain))
+    assert controller.delay_s(b_s) == pytest.approx(2.0 * exp(0.04))
 
 
 def test_the_delay_does_not_fall_while_hardly_any_backup_wins() -> None:
     controller = started()
-    controller.win_rate = 0.29
+    controller.win_rate = 0.24
     controller.on_request(b_s)
     assert controller.delay_s(b_s) == 2.0
 
@@ -90,12 +90,12 @@ def test_the_delay_stays_between_a_tenth_of_b_and_a_minute() -> None:
 def test_inflation_grows_by_losses_and_shrinks_by_wins() -> None:
     controller = started()
     controller.on_decided(backups=1, won=False, wanted=True, refused=False)
-    assert controller.inflation == pytest.approx(exp(0.1 * (1 - 0.1)))
+    assert controller.inflation == pytest.approx(exp(0.2 * (1 - 0.1)))
     assert controller.win_rate == pytest.approx(0.475)
     controller.on_decided(backups=0, won=False, wanted=True, refused=True)  # L = 1 - w
-    assert controller.inflation == pytest.approx(exp(0.1 * (0.9 + 0.525 - 0.1)))
+    assert controller.inflation == pytest.approx(exp(0.2 * (0.9 + 0.525 - 0.1)))
     controller.on_decided(backups=1, won=True, wanted=True, refused=False)
-    assert controller.inflation == pytest.approx(exp(0.1 * (0.9 + 0.525 - 0.2)))
+    assert controller.inflation == pytest.approx(exp(0.2 * (0.9 + 0.525 - 0.2)))
     for _ in range(1000):
         controller.on_decided(backups=0, won=False, wanted=False, refused=False)
     assert controller.inflation == 1.0
@@ -113,11 +113,11 @@ def test_in_a_surge_the_delay_is_not_raised_for_5000_requests() -> None:
 
 def test_a_surge_needs_many_who_want_and_backups_that_win() -> None:
     controller = started()
-    controller.wanted_share, controller.win_rate = 0.21, 0.66
+    controller.wanted_share, controller.win_rate = 0.21, 0.56
     assert controller.surging
-    controller.win_rate = 0.65
+    controller.win_rate = 0.55
     assert not controller.surging
-    controller.win_rate, controller.wanted_share = 0.66, 0.20
+    controller.win_rate, controller.wanted_share = 0.56, 0.20
     assert not controller.surging
 
 

@@ -30,22 +30,44 @@ def test_what_was_due_before_is_due_now() -> None:
     assert trouble_from(Trigger.LAG, Progress(0, 10.0), USUAL, 14.0) == 14.0
 
 
-def test_a_backup_is_judged_by_its_own_clock_with_three_times_the_limit() -> None:
-    assert trouble_from(Trigger.LAG, Progress(1, 10.0), USUAL, 10.0) == pytest.approx(13.5)
+def test_a_backup_is_judged_by_its_own_clock_with_four_times_the_limit() -> None:
+    assert trouble_from(Trigger.LAG, Progress(1, 10.0), USUAL, 10.0) == pytest.approx(14.5)
 
 
 def test_an_attempt_that_waits_for_a_connection_is_never_late_yet() -> None:
     assert trouble_from(Trigger.LAG, Progress(0, None), USUAL, 7.0) == pytest.approx(8.5)
 
 
-def test_each_token_puts_trouble_off_by_tau() -> None:
-    # lag reaches 1 s at 0.5 + 20·0.01 + 1 = 1.7 s
-    assert trouble_from(Trigger.LAG, spoken(20, 0.6), USUAL, 0.6) == pytest.approx(1.7)
+def test_a_stall_after_the_first_token_is_trouble_a_fifth_later_than_one_before() -> None:
+    assert trouble_from(Trigger.LAG, spoken(1, 0.6), USUAL, 0.6) == pytest.approx(0.5 + 1.2)
+
+
+def test_the_time_of_what_is_written_puts_trouble_off_only_beyond_twice_b() -> None:
+    # 20 tokens take 0.2 s and 100 take 1 s = 2·b, which a copy must do again; of 250 tokens 1.5 s count
+    for tokens, from_s in ((20, 1.7), (100, 1.7), (250, 3.2)):
+        assert trouble_from(Trigger.LAG, spoken(tokens, 0.6), USUAL, 0.6) == pytest.approx(from_s)
 
 
 def test_a_stream_that_is_late_but_speaks_is_not_in_trouble_before_it_pauses() -> None:
-    # late since 1.7 s, last chunk at 3 s: 0.15 s of silence make it trouble
-    assert trouble_from(Trigger.LAG, spoken(20, 3.0), USUAL, 3.0) == pytest.approx(3.15)
+    # late since 1.7 s, last chunk at 3 s: a silence of a quarter of the limit makes it trouble
+    assert trouble_from(Trigger.LAG, spoken(20, 3.0), USUAL, 3.0) == pytest.approx(3.25)
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "pause_s", "silent_s"),
+    [
+        (0.4, 0.0, 0.15),  # a quarter of the limit is no longer than an ordinary gap
+        (4.0, 0.0, 1.0),
+        (1.0, 0.6, 0.6),  # usual streams fall silent for so long
+        (1.0, 9.0, 1.0),  # so many stalls are no reason to wait for longer than the limit
+        (0.1, 9.0, 0.15),
+    ],
+)
+def test_a_pause_is_a_stall_only_if_usual_streams_have_none_so_long(
+    limit_s: float, pause_s: float, silent_s: float
+) -> None:
+    outlook = USUAL._replace(limit_s=limit_s, pause_s=pause_s)
+    assert trouble_from(Trigger.LAG, spoken(20, 9.0), outlook, 9.0) == pytest.approx(9.0 + silent_s)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +95,10 @@ def test_a_slow_stream_is_known_before_it_is_late(
         assert trouble_from(Trigger.LAG, progress, USUAL, last_s) == last_s
 
 
-def test_a_slow_backup_has_three_times_as_long() -> None:
-    # 0.7 + 80·0.04 = 3.9: beyond 2·1 s, within 2·3 s
+def test_a_slow_backup_has_four_times_as_long() -> None:
+    # 0.7 + 80·0.04 = 3.9: beyond 2·1 s, within 2·4 s
     assert not will_end_late(spoken(20, 1.4, attempt=1, pace_s=0.05), USUAL)
-    assert will_end_late(spoken(20, 1.4, attempt=1, pace_s=0.08), USUAL)
+    assert will_end_late(spoken(20, 1.4, attempt=1, pace_s=0.11), USUAL)
 
 
 def test_nothing_is_late_while_nothing_is_known_or_the_trigger_is_off() -> None:

@@ -185,3 +185,15 @@ async def test_wins_and_steering_are_told_in_stats() -> None:
     stats = bench.hedger.stats()
     assert (stats["backups"], stats["backup_wins"]) == (1, 1)
     assert stats["steering"]["win_rate"] > 0.5  # type: ignore[index]
+
+
+async def test_the_longest_pause_of_a_winning_stream_is_learnt_and_a_ping_does_not_end_it() -> None:
+    bench = Bench()
+    _, answer = bench.send(
+        streams((0.1, frame("Well, ")), (0.4, b": ping\n\n"), (0.5, frame("yes")), (0.1, frame(".")), (0.0, DONE)),
+        stream=True,
+    )
+    await pass_time(bench.clock, 1.5)
+    await answer
+    ((_, known),) = bench.hedger.pilot.statistics
+    assert [pause_s for _, pause_s in known.pauses.timed()] == pytest.approx([0.9], abs=0.06)

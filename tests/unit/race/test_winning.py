@@ -151,10 +151,10 @@ async def test_when_a_resent_call_fails_the_last_error_is_the_callers() -> None:
         await answer
 
 
-async def test_the_second_backup_waits_for_three_times_the_delay_of_the_first() -> None:
+async def test_the_second_backup_waits_for_four_times_the_delay_of_the_first() -> None:
     bench = Bench(budget="off")
     carrier, answer = bench.send(answers("a", 20), answers("b", 20), answers("c", 0.5))
-    await pass_time(bench.clock, 3.9)
+    await pass_time(bench.clock, 4.9)
     assert len(carrier.opened) == 2
     await pass_time(bench.clock, 0.7)
     assert await answer == completion("c")
