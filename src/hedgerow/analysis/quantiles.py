@@ -14,7 +14,7 @@ __all__ = ["Interval", "Quantiles", "p99_interval"]
 
 Interval = tuple[float, float]
 SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
-MOST_BLOCKS, BLOCK_CALLS, FEWEST_BLOCKS = 200, 25, 4
+MOST_BLOCKS, BLOCK_CALLS, FEWEST_BLOCKS = 100, 50, 4
 DEVIATIONS = 1.96
 
 
@@ -58,7 +58,15 @@ def p99_interval(seconds: Column) -> Interval | None:
     above = np.bincount(block, weights=good > p99)
     share = above.sum() / n
     spread = float(np.sqrt(((above - share * size) ** 2).sum() * blocks / (blocks - 1))) / n
-    # Never less sure than if calls were independent: few blocks say little about their own spread.
-    deviation = DEVIATIONS * max(spread, float(np.sqrt(0.99 * 0.01 / n)))
-    low, high = np.quantile(ordered, [max(0.0, 0.99 - deviation), min(1.0, 0.99 + deviation)])
+    # As many independent calls would be as sure; never more than there are: few blocks say little about their own spread.
+    independent = n if spread == 0 else min(float(n), 0.99 * 0.01 / spread**2)
+    low, high = np.quantile(ordered, _wilson(0.99, independent))
     return float(low), float(high)
+
+
+def _wilson(share: float, n: float) -> Interval:
+    """The interval of a share seen in n independent calls (Wilson 1927)."""
+    weight = DEVIATIONS**2 / n
+    middle = (share + weight / 2) / (1 + weight)
+    half = DEVIATIONS / (1 + weight) * float(np.sqrt(share * (1 - share) / n + weight / (4 * n)))
+    return middle - half, min(1.0, middle + half)

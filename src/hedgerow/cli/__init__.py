@@ -14,14 +14,15 @@ def main() -> None:
     except ImportError:
         print("the hedgerow command needs an extra: pip install 'hedgerow[cli]'", file=sys.stderr)
         sys.exit(2)
+    from hedgerow.cli.analyze import analyze
     from hedgerow.cli.demo import demo
     from hedgerow.cli.sandbox import sandbox
     from hedgerow.cli.simulate import simulate
+    from hedgerow.cli.whatif import whatif
 
     app = typer.Typer(no_args_is_help=True, add_completion=False, help=hedgerow.__doc__)
     # With the callback `hedgerow` stays a family of commands even while it has only one.
     app.callback()(lambda: None)
-    app.command()(demo)
-    app.command()(sandbox)
-    app.command()(simulate)
+    for command in (demo, sandbox, analyze, whatif, simulate):
+        app.command()(command)
     app()

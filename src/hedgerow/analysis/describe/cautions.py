@@ -7,7 +7,7 @@ from hedgerow.analysis.calls import Calls, Column
 __all__ = ["cautions_about"]
 
 FEWEST_CALLS = 200
-PILE_WIDTH, PILE_TIMES, LEAST_PILE = 0.01, 8.0, 8
+PILE_WIDTH, PILE_TIMES, LEAST_PILE, NEIGHBOURS = 0.01, 8.0, 8, 11
 ROUND_TIMEOUTS_S = (30.0, 60.0, 90.0, 120.0, 180.0, 240.0, 300.0, 600.0, 900.0)
 WITHIN_S = 0.5
 LONG_MEDIAN_S = 600.0
@@ -63,9 +63,10 @@ def _pile(total: Column) -> str | None:
     logs = np.log(total[total > 1.5 * np.median(total)])
     if len(logs) < 4 * LEAST_PILE:
         return None
-    counts, edges = np.histogram(logs, bins=np.arange(logs.min(), logs.max() + PILE_WIDTH, PILE_WIDTH))
-    around = np.convolve(counts, np.ones(21), mode="same") - counts
-    piled = (counts >= LEAST_PILE) & (counts > PILE_TIMES * np.maximum(around / 20, 0.5))
+    edges = np.arange(logs.min() - NEIGHBOURS * PILE_WIDTH, logs.max() + NEIGHBOURS * PILE_WIDTH, PILE_WIDTH)
+    counts, _ = np.histogram(logs, bins=edges)
+    around = np.convolve(counts, np.ones(2 * NEIGHBOURS + 1), mode="same") - counts
+    piled = (counts >= LEAST_PILE) & (counts > PILE_TIMES * np.maximum(around / (2 * NEIGHBOURS), 0.5))
     if not piled.any():
         return None
     at = int(np.argmax(np.where(piled, counts, 0)))

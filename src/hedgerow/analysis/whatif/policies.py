@@ -20,16 +20,17 @@ __all__ = ["BUDGETS", "Contest", "Look", "lag_policies"]
 BUDGETS = (0.02, 0.05, 0.10)
 STRETCHES = 20  # of a log too long to run whole
 FIXED_S = 2.0
+RECENT = Window(requests=1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """How closely to look. most_simulated: calls the race machine runs per policy and assumption; twice: a second time, with
-    the copies the other way round. window: what quantile delays look back on."""
+    """How closely to look. most_simulated: calls that the race machine runs per policy and assumption; twice: a second time,
+    with the copies the other way round. window: what quantile delays look back on."""
 
-    most_simulated: int = 40_000
+    most_simulated: int = 80_000
     twice: bool = True
-    window: Window = Window(requests=1000)
+    window: Window = RECENT
     fixed_s: float = FIXED_S
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from hedgerow.analysis.calls import Calls, Column, KeyName
 from hedgerow.analysis.describe.analyze import KeyReport, Question, describe, describe_key
+from hedgerow.analysis.describe.cautions import cautions_about
 from hedgerow.analysis.ingest.problems import Problems
 from hedgerow.analysis.trace import KeyCount, Trace
 from hedgerow.analysis.whatif.copies import Places, elsewhere, neighbours, second_target
@@ -18,12 +19,14 @@ from hedgerow.analysis.whatif.recommend import recommended_toml
 from hedgerow.analysis.whatif.reprice import Elsewhere, Repriced, repriced
 from hedgerow.analysis.whatif.verdict import Inputs, Verdict, verdict_of
 from hedgerow.cost.prices import Price
+from hedgerow.errors import SettingError
 
-__all__ = ["KeyWhatIf", "Options", "what_if", "what_if_pooled"]
+__all__ = ["KeyWhatIf", "Options", "field_of", "what_if", "what_if_pooled"]
 
 UNPRICED = Prices(1.0, 4.0)  # a usual ratio of a token out to a token in, where nobody knows the price
 FEWEST_TO_RACE = 20
 LOOKED_AT_TWICE_UP_TO = 6_000  # calls of a whole log: longer ones are sure enough with one look
+FEWEST_SIMULATED = 2_000  # calls of each key, if it has so many
 Known = tuple[KeyReport, Price | None]
 FAR_S = 300.0  # neighbours further away in time may have met another weather
 
@@ -75,18 +78,34 @@ class KeyWhatIf:
 
 def what_if(trace: Trace, problems: Problems, options: Options) -> list[KeyWhatIf]:
     """Every key by itself, the largest first."""
-    backup = None if options.backup is None else trace.calls(options.backup)
-    if trace.rows() > LOOKED_AT_TWICE_UP_TO:
-        options = replace(options, look=replace(options.look, twice=False))
+    backup = None if options.backup is None else _backups(trace, options.backup)
+    rows, look = trace.rows(), options.look
     described = describe(trace, trace.key_counts(by_segment=options.by_segment), options.question, problems)
-    return [_own_key(trace.calls(report.name), (report, price), options, backup) for report, price in described]
+    found = list[KeyWhatIf]()
+    for report, price in described:
+        most = max(FEWEST_SIMULATED, look.most_simulated * report.n // rows)
+        share = replace(look, twice=look.twice and rows <= LOOKED_AT_TWICE_UP_TO, most_simulated=most)
+        found.append(_own_key(trace.calls(report.name), (report, price), replace(options, look=share), backup))
+    return found
 
 
-def what_if_pooled(trace: Trace, options: Options) -> list[KeyWhatIf]:
+def _backups(trace: Trace, name: KeyName) -> Calls:
+    calls = trace.calls(name)
+    if calls.ok.sum() < FEWEST_TO_RACE:
+        known = ", ".join(str(count.name) for count in trace.key_counts()[:8])
+        raise SettingError(
+            "--backup", str(name), f"a key with at least {FEWEST_TO_RACE} answered calls", fix=f"one of {known}"
+        )
+    return calls
+
+
+def what_if_pooled(trace: Trace, problems: Problems, options: Options) -> list[KeyWhatIf]:
     """All calls as one key; backups at other providers, or at the same one. Raises SettingError without start times."""
     pool, rng = pool_of(trace), np.random.default_rng(options.seed)
     count = KeyCount(pool.calls.name, len(pool.calls), int((~pool.calls.ok).sum()))
     report, _ = describe_key(pool.calls, count, options.question)
+    for caution in cautions_about(pool.calls, count.errors):
+        problems.caution(caution)
     places = elsewhere(pool.calls.t_start, pool.providers, same=options.same_provider)
     where = "the same provider" if options.same_provider else "other providers"
     assumptions = [f"a backup fares like the nearest calls in time at {where}, at the pace of the call's own model"]
@@ -106,18 +125,27 @@ def _own_key(calls: Calls, known: Known, options: Options, backup: Calls | None)
     measured = calls.ok & np.isfinite(np.fmax(calls.total_s, calls.ttft_s))
     if measured.sum() < FEWEST_TO_RACE:
         return _unraced(calls, report, price, options)
-    rng, parts = np.random.default_rng(options.seed), parts_of(calls)
-    good = np.flatnonzero(parts.answered)
+    rng = np.random.default_rng(options.seed)
     if backup is None or not calls.timed or not backup.timed or backup.name == calls.name:
+        field, assumption = field_of(calls, _prices(price), rng), _neighbourhood(calls)
+    else:
+        field = field_of(calls, _prices(price), rng, backup=backup)
+        assumption = f"a backup fares like the nearest calls in time to {backup.name}"
+    contest = Contest(field, None, options.look, rng)
+    return _result(calls, parts_of(calls), contest, [assumption], known, options)
+
+
+def field_of(calls: Calls, prices: Prices, rng: np.random.Generator, *, backup: Calls | None = None) -> Field:
+    """One key's answered calls, and copies of each from their neighbours in time; or from those of another key, where both
+    have start times."""
+    parts = parts_of(calls)
+    good = np.flatnonzero(parts.answered)
+    if backup is None:
         copies = _copied(parts, good, neighbours(len(calls), rng))
-        assumptions = [_neighbourhood(calls)]
     else:
         other, places = parts_of(backup), second_target(calls.t_start, backup.t_start)
-        first, second = (parts.copies_from(other, good, place[good]) for place in places)
-        copies = first, second
-        assumptions = [f"a backup fares like the nearest calls in time to {backup.name}"]
-    contest = Contest(_field(calls, parts, copies, _prices(price)), None, options.look, rng)
-    return _result(calls, parts, contest, assumptions, known, options)
+        copies = parts.copies_from(other, good, places[0][good]), parts.copies_from(other, good, places[1][good])
+    return _field(calls, parts, copies, prices)
 
 
 def _copied(parts: Parts, calls: Places, places: Places) -> tuple[Parts, Parts]:
