@@ -1,4 +1,4 @@
-"""What was wrong with a log: rejected rows counted by reason, with the first places of each; files that could not be read; cautions."""
+"""What was wrong with a log: rows left out, by reason, with the first places of each; files that could not be read; cautions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -47,7 +47,10 @@ class Problems:
     def messages(self) -> list[str]:
         """All of it for people, worst first."""
         rows = [
-            f"{n:,} {'row' if n == 1 else 'rows'} left out, {reason} (first at {', '.join(str(place) for place in self.examples[reason])})"
+            f"{n:,} {'row' if n == 1 else 'rows'} left out, {reason} (first at {self._where(reason)})"
             for reason, n in self.rejected.items()
         ]
         return [*self.unread, *rows, *self.cautions]
+
+    def _where(self, reason: str) -> str:
+        return ", ".join(str(place) for place in self.examples[reason])

@@ -1,21 +1,23 @@
 """Finds out what each file is, by its content, and reads it; one broken file never stops the others."""
 
+import csv
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from hedgerow.analysis.ingest.format import Format
 from hedgerow.analysis.ingest.formats import FORMATS, UNPACKERS
-from hedgerow.analysis.ingest.json_files import BROKEN, opened, read_json
+from hedgerow.analysis.ingest.json_files import BROKEN, first_words, opened, read_json
 from hedgerow.analysis.ingest.load import Staged, load
 from hedgerow.analysis.ingest.problems import Place, Problems
 from hedgerow.analysis.ingest.records import RecordStage
 from hedgerow.analysis.ingest.sqlite_files import read_sqlite
-from hedgerow.analysis.ingest.tables import csv_head, reject_ragged, stage_csv, stage_parquet
+from hedgerow.analysis.ingest.tables import CsvHead, csv_head, forget_ragged, reject_ragged, stage_csv, stage_parquet
 from hedgerow.analysis.trace import Trace
 
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["read_logs"]
 
-HEAD_BYTES = 65536
+HEAD_BYTES, LONGEST_HEAD_BYTES = 65536, 1024 * 1024
+UNZIP_BYTES = 4096  # small, so that of a file that breaks off all is kept that could be unzipped
+MOST_NAMES = 12
 STDIN = "-"
 MAGIC = {
     b"PAR1": "parquet",
@@ -53,19 +57,60 @@ def read_logs(paths: Sequence[str], trace: Trace, problems: Problems, *, mapped:
 
 
 def _sources(paths: Sequence[str], folder: Path, problems: Problems) -> Iterator[_Source]:
-    for name in paths:
-        if name == STDIN:
-            spooled = folder / "stdin"
-            with spooled.open("wb") as copy:
-                shutil.copyfileobj(sys.stdin.buffer, copy)
-            yield _Source(spooled, "stdin")
-            continue
-        found = [Path(name)] if Path(name).exists() else sorted(Path(each) for each in glob(name, recursive=True))
-        if not found:
-            problems.broken(Place(name), "no such file")
-        for path in found:
-            inside = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-            yield from (_Source(each, str(each)) for each in inside)
+    """Every file once, in the order in which they were named."""
+    seen: set[Path] = set()
+    for source in chain.from_iterable(_named(name, folder, problems) for name in paths):
+        place = source.path.resolve()
+        if place in seen:
+            problems.caution(f"{source.shown} was given twice and is read once")
+        else:
+            seen.add(place)
+            yield source
+
+
+def _named(name: str, folder: Path, problems: Problems) -> Iterator[_Source]:
+    """What a path, folder, glob or `-` stands for."""
+    if name == STDIN:
+        yield _Source(_spooled(sys.stdin.buffer, folder / "stdin"), "stdin")
+        return
+    found = _found(name)
+    if not found:
+        problems.broken(Place(name), "no such file")
+    for path in found:
+        inside = sorted(_files(path)) if path.is_dir() else [path]
+        if not inside:
+            problems.broken(Place(str(path)), "no files in this folder")
+        for each in inside:
+            try:
+                yield _Source(each if each.is_file() else _pipe(each, folder), str(each))
+            except OSError as error:
+                problems.broken(Place(str(each)), first_words(error))
+
+
+def _found(name: str) -> list[Path]:
+    try:
+        return [Path(name)] if Path(name).exists() else sorted(Path(each) for each in glob(name, recursive=True))
+    except (OSError, ValueError):  # too long, or a NUL in it: there is no such file
+        return []
+
+
+def _pipe(path: Path, folder: Path) -> Path:
+    """A pipe can be read only once, and we look first what it is: a copy."""
+    with path.open("rb") as pipe:
+        return _spooled(pipe, folder / f"pipe-{path.name}")
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Files below a folder; hidden ones are nobody's logs."""
+    for each in folder.rglob("*"):
+        if each.is_file() and not any(part.startswith(".") for part in each.relative_to(folder).parts):
+            yield each
+
+
+def _spooled(stream: BinaryIO, copy: Path) -> Path:
+    with copy.open("wb") as out:
+        shutil.copyfileobj(stream, out)
+    return copy
 
 
 class _Reading:
@@ -74,44 +119,61 @@ class _Reading:
     def __init__(self, trace: Trace, source: _Source, formats: Iterable[Format], problems: Problems) -> None:
         self.base: DuckDBPyConnection = trace.base
         self.folder, self.source, self.formats, self.problems = trace.folder, source, tuple(formats), problems
+        self.mapped = next((each for each in self.formats if each.exacting), None)
 
     def read(self) -> int:
         import duckdb
 
         try:
-            with self.source.path.open("rb") as file:
-                start = file.read(16)
-            kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), "text")
-            if not start:
-                return self.broken("the file is empty")
-            if kind in ("zip", "zstd"):
-                return self.broken(f"{kind} files are not read: unpack it first, or use gzip")
-            if kind == "parquet":
-                return self.table(stage_parquet(self.base, self.source.path, self.source.shown))
-            if kind == "sqlite":
-                return self.staged(lambda stage: read_sqlite(self.source.path, self.source.shown, stage, self.problems))
-            return self.text(zipped=kind == "gzip")
-        except (OSError, EOFError, duckdb.Error) as error:
-            return self.broken(str(error).splitlines()[0])
+            return self.content()
+        except BROKEN as error:
+            return self.broken(first_words(error))
+        except duckdb.Error as error:
+            return self.broken(f"cannot be read ({first_words(error)})")
+
+    def content(self) -> int:
+        with self.source.path.open("rb") as file:
+            start = file.read(16)
+        kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), "text")
+        if not start:
+            return self.broken("the file is empty")
+        if kind in ("zip", "zstd"):
+            return self.broken(f"{kind} files are not read: unpack it first, or use gzip")
+        if kind == "parquet":
+            return self.table(stage_parquet(self.base, self.source.path, self.source.shown))
+        if kind == "sqlite":
+            return self.staged(lambda stage: read_sqlite(self.source.path, self.source.shown, stage, self.problems))
+        return self.text(zipped=kind == "gzip")
 
     def text(self, zipped: bool) -> int:
         head = _head(self.source.path, zipped).removeprefix(b"\xef\xbb\xbf")
+        if not head.strip():
+            return self.broken("the file is empty" if not zipped else "nothing could be unzipped")
         if head.lstrip()[:1] in (b"{", b"["):
             path, shown, problems = self.source.path, self.source.shown, self.problems
-            return self.staged(lambda stage: read_json(path, shown, zipped, stage, UNPACKERS, problems))
-        first_line = head.split(b"\n", 1)[0].rstrip(b"\r")
+            unpackers = () if self.mapped else UNPACKERS
+            return self.staged(lambda stage: read_json(path, shown, zipped, stage, unpackers, problems))
+        first_line = head.split(b"\n", 1)[0].split(b"\r", 1)[0]
         try:
-            delimiter, names = csv_head(first_line.decode())
-        except UnicodeDecodeError:
-            return self.broken("neither text nor Parquet nor SQLite")
-        if b"\x00" in head or len(names) < 2 or len(set(names)) < len(names):
+            found = csv_head(first_line.decode())
+        except (UnicodeDecodeError, csv.Error):
+            return self.broken("neither text nor Parquet nor SQLite", line=1)
+        if b"\x00" in first_line or len(found.names) < 2:
             return self.broken("neither JSON nor a CSV with a head line", line=1)
-        return self.csv(delimiter, names, zipped)
+        return self.csv(found, zipped)
 
-    def csv(self, delimiter: str, names: tuple[str, ...], zipped: bool) -> int:
-        path = self.unzipped() if zipped else self.source.path
-        taken = self.table(stage_csv(path, self.source.shown, delimiter, names))
-        reject_ragged(self.base, self.source.shown, self.problems)
+    def csv(self, head: CsvHead, zipped: bool) -> int:
+        import duckdb
+
+        path, shown = self.unzipped() if zipped else self.source.path, self.source.shown
+        forget_ragged(self.base)
+        try:
+            taken = self.table(stage_csv(self.base, path, shown, head), head.twice)
+        except duckdb.InvalidInputException:  # it mixes line ends, say; what it is, a second failure tells
+            forget_ragged(self.base)
+            taken = self.table(stage_csv(self.base, path, shown, head, strict=False), head.twice)
+            self.problems.caution(f"{shown}: no regular CSV, rows with too many fields are taken without those")
+        reject_ragged(self.base, path, shown, self.problems)
         return taken
 
     def unzipped(self) -> Path:
@@ -119,24 +181,38 @@ class _Reading:
         copy, lines = self.folder / "unzipped", 0
         with opened(self.source.path, True) as file, copy.open("wb") as out:
             try:
-                while chunk := file.read(1 << 20):
+                while chunk := file.read1(UNZIP_BYTES):
                     out.write(chunk)
                     lines += chunk.count(b"\n")
             except BROKEN as error:
-                self.broken(f"the file breaks off here ({error}); what came before is used", line=lines + 1)
+                self.broken(f"the file breaks off here ({first_words(error)}); what came before is used", lines + 1)
         return copy
 
-    def table(self, staged: Staged) -> int:
-        log = next((each for each in self.formats if each.recognises(staged.names)), None)
+    def table(self, staged: Staged, twice: frozenset[str] = frozenset()) -> int:
+        log = self.mapped or next((each for each in self.formats if each.recognises(staged.names)), None)
         if log is None:
-            fields = ", ".join(sorted(staged.names)[:12])
+            fields = ", ".join(sorted(staged.names)[:MOST_NAMES])
             return self.broken(f"of no known format; say what its fields mean with --map (it has {fields})", line=1)
+        if lacking := self.lacking(staged.names):
+            return self.broken(lacking, line=1)
+        if unclear := sorted(log.reads() & twice):
+            return self.broken(f"two columns are called {', '.join(unclear)}: which one counts is not clear", line=1)
         return load(self.base, staged, log, self.problems)
 
     def staged(self, read: Callable[[RecordStage], None]) -> int:
         stage = RecordStage(self.formats, self.folder, self.source.shown)
         read(stage)
+        if stage.names and (lacking := self.lacking(stage.names)):
+            stage.discard()
+            return self.broken(lacking)
         return sum(load(self.base, staged, log, self.problems) for log, staged in stage.staged())
+
+    def lacking(self, names: Collection[str]) -> str | None:
+        """What `--map` names and the file does not have."""
+        missing = sorted(self.mapped.reads().difference(names)) if self.mapped else []
+        if not missing:
+            return None
+        return f"no field {', '.join(missing)}, which --map names (it has {', '.join(sorted(names)[:MOST_NAMES])})"
 
     def broken(self, why: str, line: int | None = None) -> int:
         self.problems.broken(Place(self.source.shown, line), why)
@@ -144,12 +220,14 @@ class _Reading:
 
 
 def _head(path: Path, zipped: bool) -> bytes:
-    """The first bytes, as far as they can be read."""
+    """The first bytes, as far as they can be read; a head line of any length up to the longest row."""
     head = b""
     with opened(path, zipped) as file:
         try:
             while len(head) < HEAD_BYTES and (more := file.read(512)):
                 head += more
+            if b"\n" not in head:
+                head += file.readline(LONGEST_HEAD_BYTES)
         except BROKEN:
             pass  # whoever reads on tells
     return head

@@ -1,11 +1,17 @@
-"""LiteLLM: the standard logging payload (callbacks, S3, GCS, Datadog) and the proxy's table of spend logs."""
+"""LiteLLM: the standard logging payload (callbacks, S3, GCS, Datadog) and the proxy's table of spend logs.
+
+Fields as in litellm 1.110 (types/utils.py, proxy/schema.prisma); `attempted_retries` as in its proxy's metadata.
+"""
 
 from hedgerow.analysis.ingest.fields import either, is_not, millis, moment, number, text, truth
 from hedgerow.analysis.ingest.format import Format
 
 __all__ = ["LITELLM_PAYLOAD", "LITELLM_SPEND_LOGS"]
 
-_start, _end = moment("startTime"), moment("endTime")
+RETRIED = "the call was retried inside its time (attempted_retries > 0): it is slower than one call"
+
+_start, _end, _first = moment("startTime"), moment("endTime"), moment("completionStartTime")
+_retries = either(number("attempted_retries"), number("metadata.attempted_retries"))
 
 # `completionStartTime` of a call that was not streamed is its end: no first token.
 LITELLM_PAYLOAD = Format(
@@ -15,7 +21,7 @@ LITELLM_PAYLOAD = Format(
         "t_start": _start,
         "provider": either(text("custom_llm_provider"), text("model_group")),
         "model": text("model"),
-        "ttft_s": (moment("completionStartTime") - _start).where(truth("stream")),
+        "ttft_s": (_first - _start).where(truth("stream")),
         "total_s": _end - _start,
         "input_tokens": number("prompt_tokens"),
         "output_tokens": number("completion_tokens"),
@@ -25,9 +31,9 @@ LITELLM_PAYLOAD = Format(
         "trace_id": either(text("session_id"), text("trace_id")),
     },
     skip={"a cache hit": truth("cache_hit")},
+    notices={RETRIED: _retries.above(0)},
 )
 
-_first = moment("completionStartTime")
 LITELLM_SPEND_LOGS = Format(
     name="LiteLLM spend logs",
     needs=(("startTime",), ("endTime",), ("spend",), ("call_type", "request_id")),
@@ -44,5 +50,5 @@ LITELLM_SPEND_LOGS = Format(
         "trace_id": text("session_id"),
     },
     skip={"a cache hit": truth("cache_hit")},
-    cautions=("times without a zone are taken as UTC",),
+    notices={RETRIED: _retries.above(0)},
 )

@@ -1,11 +1,9 @@
 """A table whose columns already carry our names: `ttft_s`, `total_s`, and whatever else of a call is known."""
 
-from hedgerow.analysis.ingest.fields import either, moment, number, text, truth
+from hedgerow.analysis.ingest.fields import answered, any_of, both, either, moment, number, text, truth, zoneless
 from hedgerow.analysis.ingest.format import Format
 
 __all__ = ["PLAIN"]
-
-ANSWERED = ("ok", "200", "201", "success", "succeeded", "completed")
 
 PLAIN = Format(
     name="plain table",
@@ -20,10 +18,20 @@ PLAIN = Format(
         "output_tokens": number("output_tokens"),
         "cached_tokens": number("cached_tokens"),
         "cost_usd": either(number("cost_usd"), number("cost")),
-        "ok": text("status").within(*ANSWERED),
+        "ok": either(truth("ok"), answered("status")),
         "stream": truth("stream"),
         "trace_id": either(text("trace_id"), text("parent")),
         "segment": text("segment"),
     },
     skip={"a cache hit": truth("cache_hit")},
+    notices={
+        "t_start has no zone and is taken as UTC": zoneless("t_start"),
+        "the call was retried inside its time: it is slower than one call": any_of(
+            number("num_retries").above(0), number("retries").above(0), number("attempts").above(1)
+        ),
+        # thefastest.ai names its columns so, and keeps the best of three.
+        "the best of several calls is kept (thefastest.ai): the tail is cut off": both(
+            number("ttr").known(), text("region").known()
+        ),
+    },
 )
