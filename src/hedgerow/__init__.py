@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from hedgerow.engine import Hedger
     from hedgerow.record.memory import MemoryStore
     from hedgerow.transports.hedging import hedged, hedger_of
+    from hedgerow.transports.httpx2_sync import SyncHedger, Transport
     from hedgerow.transports.httpx2_transport import AsyncTransport
     from hedgerow.values.event import AttemptEvent, Event
 
@@ -27,8 +28,10 @@ __all__ = [
     "PriceRule",
     "ScaledClock",
     "SettingError",
+    "SyncHedger",
     "SystemClock",
     "Target",
+    "Transport",
     "UnsupportedError",
     "context",
     "hedged",
@@ -44,7 +47,9 @@ LOADED_ON_FIRST_USE = {
     "MemoryStore": "hedgerow.record.memory",
     "PriceRule": "hedgerow.cost.prices",
     "ScaledClock": "hedgerow.clock",
+    "SyncHedger": "hedgerow.transports.httpx2_sync",
     "SystemClock": "hedgerow.clock",
+    "Transport": "hedgerow.transports.httpx2_sync",
     "context": "hedgerow.call_context",
     "hedged": "hedgerow.transports.hedging",
     "hedger_of": "hedgerow.transports.hedging",

@@ -193,7 +193,14 @@ class Hedger:
             flight = self.pilot.prepare(order.facts, caller, now_s=now_s)
         at, names = self.clock.utc(), self._names
         self._price(flight, at)
-        seen = Circumstances(at=at, source=self._source, flight=flight, target_names=names, sdk_retry=caller.sdk_retry)
+        seen = Circumstances(
+            at=at,
+            source=self._source,
+            flight=flight,
+            target_names=names,
+            segment=caller.segment,
+            sdk_retry=caller.sdk_retry,
+        )
         umpire = Umpire(self.pilot, flight, self.clock, lambda race: self._file_away(race, seen))
         race = Race(call, flight.plan.rules, order, clock=self.clock, referee=umpire)
         self._begin(race, flight)

@@ -19,6 +19,7 @@ from hedgerow.testing.process import SandboxProcess
 from hedgerow.transports.httpx2_private import pool_of, transports_of
 
 SOON = hedgerow.Policy(trigger="first_token", delay=0.05, budget="off")
+MOCK = httpx2.MockTransport(lambda _: httpx2.Response(200))
 MESSAGES = [{"role": "user", "content": "hi"}]
 
 
@@ -160,7 +161,7 @@ async def test_backups_go_to_the_target_with_its_own_key_and_body(
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: OpenAI(api_key="k"), "supported is openai.AsyncOpenAI"),
+        (lambda: OpenAI(api_key="k", http_client=httpx2.Client(transport=MOCK)), "could not be closed"),
         (object, "builtins.object cannot be hedged"),
         (lambda: hedgerow.hedged(AsyncOpenAI(api_key="k")), "hedged already"),
         (httpx2.AsyncClient, "supported is"),

@@ -80,7 +80,7 @@ AREAS: dict[str, Area] = {
     "statistics": MECHANISM,
     "telemetry": edge("opentelemetry", "prometheus_client"),
     "testing": edge("orjson", "pytest", also=("sandbox",)),
-    "transports": edge("anthropic", "google", "httpx", "httpx2", "openai", "orjson"),
+    "transports": edge("anthropic", "google", "httpcore2", "httpx", "httpx2", "openai", "orjson"),
     "units": NOUNS,
     "values": NOUNS,
 }

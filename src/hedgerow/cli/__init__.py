@@ -16,13 +16,16 @@ def main() -> None:
         sys.exit(2)
     from hedgerow.cli.analyze import analyze
     from hedgerow.cli.demo import demo
+    from hedgerow.cli.logs import LogOptions
+    from hedgerow.cli.options import command_of
     from hedgerow.cli.sandbox import sandbox
     from hedgerow.cli.simulate import simulate
-    from hedgerow.cli.whatif import whatif
+    from hedgerow.cli.whatif import WhatIfOptions, whatif
 
     app = typer.Typer(no_args_is_help=True, add_completion=False, help=hedgerow.__doc__)
     # With the callback `hedgerow` stays a family of commands even while it has only one.
     app.callback()(lambda: None)
-    for command in (demo, sandbox, analyze, whatif, simulate):
+    over_logs = command_of(LogOptions, analyze, "analyze"), command_of(WhatIfOptions, whatif, "whatif")
+    for command in (demo, sandbox, *over_logs, simulate):
         app.command()(command)
     app()

@@ -24,66 +24,60 @@ if TYPE_CHECKING:
     from hedgerow.analysis.trace import Trace
     from hedgerow.analysis.whatif.run import KeyWhatIf
 
-__all__ = [
-    "WIDE",
-    "JsonOption",
-    "LogArguments",
-    "MapOption",
-    "ParallelOption",
-    "PricesOption",
-    "ReportOption",
-    "StallOption",
-    "TurnsOption",
-    "ZoneOption",
-    "asked",
-    "key_named",
-    "opened_log",
-    "saying_what_is_missing",
-    "tell_problems",
-    "write_page",
-]
+__all__ = ["WIDE", "LogOptions", "key_named", "opened_log", "saying_what_is_missing", "tell_problems", "write_page"]
 
 MOST_MESSAGES = 12
 WIDE = 110  # columns of a terminal from which on tables have bars
 
-LogArguments = Annotated[
-    list[str], typer.Argument(metavar="LOG…", help="files, folders, globs or - for stdin; what each is, is found out")
-]
-MapOption = Annotated[
-    list[str] | None,
-    typer.Option("--map", metavar="NAME=FIELD[:UNIT]", help="what a field means, as ttft=first_ms:ms; may be repeated"),
-]
-TurnsOption = Annotated[int, typer.Option(min=1, help="calls in a row, for the odds of a stall")]
-ParallelOption = Annotated[int, typer.Option(min=1, help="calls at once, for the odds of a stall")]
-StallOption = Annotated[float | None, typer.Option(help="from when on a response is a stall; default 5 × the median")]
-ZoneOption = Annotated[str, typer.Option(help="of the hours of the day, such as Asia/Tokyo")]
-PricesOption = Annotated[Path | None, typer.Option(help="TOML with [[price]] tables, before the public list")]
-JsonOption = Annotated[bool, typer.Option("--json", help="the result as JSON on stdout")]
-ReportOption = Annotated[Path | None, typer.Option(help="also write a page of its own, as out.html")]
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """Options of every command over logs."""
 
-def asked(*, turns: int, parallel: int, stall_s: float | None, time_zone: str, prices: Path | None) -> "Question":
-    """The question the options put. Raises SettingError."""
-    from hedgerow.analysis.describe.analyze import Question
+    log: Annotated[
+        list[str],
+        typer.Argument(metavar="LOG…", help="files, folders, globs or - for stdin; what each is, is found out"),
+    ]
+    mapped: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", metavar="NAME=FIELD[:UNIT]", help="what a field means, as ttft=first_ms:ms; may be repeated"
+        ),
+    ] = None
+    turns: Annotated[int, typer.Option(min=1, help="calls in a row, for the odds of a stall")] = 25
+    parallel: Annotated[int, typer.Option(min=1, help="calls at once, for the odds of a stall")] = 16
+    stall_s: Annotated[
+        float | None, typer.Option(help="from when on a response is a stall; default 5 × the median")
+    ] = None
+    time_zone: Annotated[str, typer.Option(help="of the hours of the day, such as Asia/Tokyo")] = "UTC"
+    prices: Annotated[Path | None, typer.Option(help="TOML with \\[[price]] tables, before the public list")] = None
+    report: Annotated[Path | None, typer.Option(help="also write a page of its own, as out.html")] = None
+    as_json: Annotated[bool, typer.Option("--json", help="the result as JSON on stdout")] = False
 
-    try:
-        ZoneInfo(time_zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise SettingError("--time-zone", time_zone, 'a zone of the IANA list, such as "Europe/Berlin"') from None
-    if stall_s is not None and stall_s <= 0:
-        raise SettingError("--stall-s", stall_s, "seconds > 0")
-    return Question(
-        at=datetime.now(UTC),
-        turns=turns,
-        parallel=parallel,
-        stall_s=stall_s,
-        time_zone=time_zone,
-        book=PriceBook(() if prices is None else _rules(prices)),
-    )
+    def question(self) -> "Question":
+        """What is asked of the log. Raises SettingError."""
+        from hedgerow.analysis.describe.analyze import Question
+
+        try:
+            ZoneInfo(self.time_zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            raise SettingError(
+                "--time-zone", self.time_zone, 'a zone of the IANA list, such as "Europe/Berlin"'
+            ) from None
+        if self.stall_s is not None and self.stall_s <= 0:
+            raise SettingError("--stall-s", self.stall_s, "seconds > 0")
+        return Question(
+            at=datetime.now(UTC),
+            turns=self.turns,
+            parallel=self.parallel,
+            stall_s=self.stall_s,
+            time_zone=self.time_zone,
+            book=PriceBook(() if self.prices is None else _rules(self.prices)),
+        )
 
 
 @contextmanager
-def opened_log(command: str, paths: Sequence[str], mapped: Sequence[str]) -> "Generator[Log]":
+def opened_log(command: str, options: LogOptions) -> "Generator[Log]":
     """A log read whole. Exits 1 if no call was in it, after saying why."""
     from hedgerow.analysis.ingest.problems import Problems
     from hedgerow.analysis.ingest.read import read_logs
@@ -92,10 +86,12 @@ def opened_log(command: str, paths: Sequence[str], mapped: Sequence[str]) -> "Ge
     problems = Problems()
     with open_trace() as trace:
         with _waiting("reading"):
-            taken = read_logs(paths, trace, problems, mapped=_mapped(mapped))
+            taken = read_logs(options.log, trace, problems, mapped=_mapped(options.mapped or ()))
         if not taken:
             tell_problems(command, problems)
-            print(f"hedgerow {command}: no calls in {', '.join(paths)}; see docs/reference/logs.md", file=sys.stderr)
+            print(
+                f"hedgerow {command}: no calls in {', '.join(options.log)}; see docs/reference/logs.md", file=sys.stderr
+            )
             raise typer.Exit(1)
         yield Log(trace, problems)
 

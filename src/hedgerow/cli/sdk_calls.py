@@ -6,6 +6,7 @@ from typing import Any, cast
 import openai
 
 from hedgerow.clock import Clock
+from hedgerow.engine import Hedger
 from hedgerow.replay.arms import Arm
 from hedgerow.replay.calls import Piece
 from hedgerow.replay.result import Backups
@@ -72,7 +73,9 @@ class ArmClient:
 
     async def close(self) -> None:
         """Waits until every loser is closed and counted, then closes the connections."""
-        await hedger_of(self._client).aclose()
+        hedger = hedger_of(self._client)
+        assert isinstance(hedger, Hedger)
+        await hedger.aclose()
         await self._client.close()
 
     def _count(self, event: Event) -> None:

@@ -63,6 +63,11 @@ class Delivery:
         """The response's headers, as the provider sent them; of an answer that was put together, those of the whole."""
         return self.response.headers if self._attempt.rewritten is None else self._attempt.rewritten[1]
 
+    @property
+    def whole(self) -> bool:
+        """Is all of it here already, so that reading it waits for nothing?"""
+        return not self._live
+
     def __aiter__(self) -> "Delivery":
         return self
 

@@ -26,6 +26,7 @@ class Circumstances:
     source: str
     flight: Flight
     target_names: tuple[str, ...]
+    segment: str | None = None
     sdk_retry: int = 0
 
 
@@ -41,6 +42,7 @@ def event_of(race: RaceSeen, seen: Circumstances) -> Event:
         id=uuid7(seen.at),
         at=seen.at,
         source=seen.source,
+        segment=seen.segment,
         mode="observe" if verdict == "observe" else "act",
         dialect=facts.dialect,
         model=facts.model,
@@ -48,7 +50,7 @@ def event_of(race: RaceSeen, seen: Circumstances) -> Event:
         upstream_stream=race.order.streamed_body is not None,
         tools=facts.tools,
         effort=facts.effort,
-        deadline_s=race.state.rules.timeout_s,
+        deadline_s=race.state.rules.timeout_s if flight.deadline_s is None else flight.deadline_s,
         input_tokens_estimate=facts.input_tokens_estimate,
         max_output_tokens=facts.max_output_tokens,
         sdk_retry=seen.sdk_retry,

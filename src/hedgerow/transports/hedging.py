@@ -1,9 +1,8 @@
 """hedged(client): the one line. A copy of an SDK client whose calls are hedged; the original stays as it was."""
 
-import sys
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 import httpx2
 
@@ -14,15 +13,14 @@ from hedgerow.errors import UnsupportedError
 from hedgerow.record.recorder import Store
 from hedgerow.settings import Policy, Target
 from hedgerow.transports.httpx2_private import clone_client, http_client_of, transport_for, transports_of
+from hedgerow.transports.httpx2_sync import SyncHedger, Transport
 from hedgerow.transports.httpx2_transport import AsyncTransport
 from hedgerow.transports.options import Hedging
-from hedgerow.transports.targets import Home
+from hedgerow.transports.sdk_clients import SdkClient, described, name_of
 
 __all__ = ["hedged", "hedger_of"]
 
 Client = TypeVar("Client")
-
-SUPPORTED = "openai.AsyncOpenAI (and its subclasses, such as AsyncAzureOpenAI)"
 
 
 def hedged(
@@ -37,62 +35,62 @@ def hedged(
 ) -> Client:
     """A copy of an SDK client whose slow calls are rescued by a backup.
 
-    client: an openai.AsyncOpenAI; its proxies, mounts, limits, redirects, hooks, auth, time-outs and retries stay in force.
-    policy: default Policy(), which spends at most 5 % on losing backups. backup: where backups go, one Target or several in
-    order of preference (None: the same endpoint). events: a store for events (default: the last 10,000 in memory). state:
-    a file that keeps what was learnt, budget included, over restarts (one per process). prices: your own PriceRules,
-    which count before the public list. clock: default real time.
+    client: an OpenAI, AsyncOpenAI, Anthropic or AsyncAnthropic; its proxies, mounts, limits, redirects, hooks, auth,
+    time-outs and retries stay in force. policy: default Policy(), which spends at most 5 % on losing backups. backup: where
+    backups go, one Target or several in order of preference (None: the same endpoint). events: a store for events (default:
+    the last 10,000 in memory). state: a file that keeps what was learnt, budget included, over restarts (one per process).
+    prices: your own PriceRules, which count before the public list. clock: default real time.
 
-    The copy shares the original's connection pool; closing either closes the connections of both. Raises UnsupportedError
-    for a client that cannot be hedged, with the reason.
+    An asynchronous copy shares the original's connection pool; closing either closes the connections of both. A synchronous
+    one has a pool with the same settings, on a loop in a thread of hedgerow's own. Raises UnsupportedError for a client that
+    cannot be hedged, with the reason.
     """
-    http_client = http_client_of(client)
-    if not _is_async_openai(client):
-        raise UnsupportedError(f"{_name(client)} cannot be hedged by this version: supported is {SUPPORTED}")
-    if not isinstance(http_client, httpx2.AsyncClient):
-        raise UnsupportedError(
-            f"its http_client is a {_name(http_client)}: give the SDK an httpx2.AsyncClient (openai.DefaultAsyncHttpxClient)"
-        )
-    if any(isinstance(transport, AsyncTransport) for transport in transports_of(http_client)):
+    sdk = described(client)
+    if any(isinstance(transport, AsyncTransport | Transport) for transport in transports_of(sdk.http_client)):
         raise UnsupportedError("this client is hedged already: hedging it again would multiply the backups")
-    sdk: Any = client
-    home = Home(str(sdk.base_url), sdk.api_key)
     hedging = Hedging(policy=policy, backup=backup, events=events, state=state, prices=prices, clock=clock)
-    hedger, targets = hedging.hedger(name=sdk.base_url.host, home=home), hedging.targets
-
-    def wrap(inner: httpx2.AsyncBaseTransport) -> AsyncTransport:
-        def choose(url: httpx2.URL) -> httpx2.AsyncBaseTransport:
-            return transport_for(http_client, url)
-
-        return AsyncTransport.sharing(inner, hedger, targets, choose=choose, deadline=_openai_deadline)
-
-    return sdk.copy(http_client=clone_client(http_client, wrap))
+    if isinstance(sdk.http_client, httpx2.AsyncClient):
+        return sdk.rebuilt(_hedged_async(sdk, sdk.http_client, hedging))
+    return sdk.rebuilt(_hedged_sync(sdk, sdk.http_client, hedging))
 
 
-def hedger_of(client: object) -> Hedger:
-    """The Hedger behind a hedged client: `.stats()`, `.subscribe(hook)`, `.events`, `.close()`.
+def hedger_of(client: object) -> Hedger | SyncHedger:
+    """The Hedger behind a hedged client, or the SyncHedger of a synchronous one: `.stats()`, `.subscribe(hook)`, `.events`,
+    `.close()`.
 
-    Takes what hedged() returned, an AsyncTransport, or an httpx2.AsyncClient that uses one; UnsupportedError otherwise.
+    Takes what hedged() returned, a transport of ours, or an httpx2 client that uses one; UnsupportedError otherwise.
     """
     inside = http_client_of(client)
-    candidates = transports_of(inside) if isinstance(inside, httpx2.AsyncClient) else [client]
+    candidates = transports_of(inside) if isinstance(inside, httpx2.AsyncClient | httpx2.Client) else [client]
     for transport in candidates:
-        if isinstance(transport, AsyncTransport):
+        if isinstance(transport, AsyncTransport | Transport):
             return transport.hedger
-    raise UnsupportedError(f"{_name(client)} is not hedged: pass what hedgerow.hedged() returned")
+    raise UnsupportedError(f"{name_of(client)} is not hedged: pass what hedgerow.hedged() returned")
 
 
-def _is_async_openai(client: object) -> bool:
-    openai = sys.modules.get("openai")  # whoever has such a client has imported it
-    return openai is not None and isinstance(client, openai.AsyncOpenAI)
+def _hedged_async(sdk: SdkClient, client: httpx2.AsyncClient, hedging: Hedging) -> httpx2.AsyncClient:
+    hedger = hedging.hedger(name=sdk.host, home=sdk.home)
+
+    def choose(url: httpx2.URL) -> httpx2.AsyncBaseTransport:
+        return cast(httpx2.AsyncBaseTransport, transport_for(client, url))
+
+    def wrap(inner: httpx2.AsyncBaseTransport) -> AsyncTransport:
+        return AsyncTransport.sharing(inner, hedger, hedging.targets, choose=choose, deadline=sdk.deadline)
+
+    return clone_client(client, wrap)
 
 
-def _openai_deadline(message: str, request: httpx2.Request) -> Exception:
-    """openai raises its own errors without retrying them: no further try reaches the provider after our deadline."""
-    error = sys.modules["openai"].APITimeoutError(request=request)
-    error.add_note(f"hedgerow: {message}")
-    return error
+def _hedged_sync(sdk: SdkClient, client: httpx2.Client, hedging: Hedging) -> httpx2.Client:
+    hedger = SyncHedger(lambda: hedging.hedger(name=sdk.host, home=sdk.home))
+    wrapped = dict[int, Transport]()
 
+    def choose(url: httpx2.URL) -> httpx2.AsyncBaseTransport:
+        return wrapped[id(transport_for(client, url))].twin()
 
-def _name(value: object) -> str:
-    return f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
+    def hedge_twin(twin: httpx2.AsyncBaseTransport) -> AsyncTransport:
+        return AsyncTransport.sharing(twin, hedger.inner(), hedging.targets, choose=choose, deadline=sdk.deadline)
+
+    def wrap(inner: httpx2.BaseTransport) -> Transport:
+        return wrapped.setdefault(id(inner), Transport.sharing(inner, hedger, hedge_twin))
+
+    return clone_client(client, wrap)

@@ -5,38 +5,57 @@ Wrapping an existing client needs them: there is no public way to ask a client f
 
 import copy
 from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
 
 import httpx2
 
 from hedgerow.errors import UnsupportedError
 
-__all__ = ["clone_client", "http_client_of", "is_plain", "pool_of", "refuse_http2", "transport_for", "transports_of"]
+__all__ = [
+    "AnyTransport",
+    "HttpClient",
+    "async_twin",
+    "clone_client",
+    "http_client_of",
+    "is_plain",
+    "pool_of",
+    "refuse_http2",
+    "transport_for",
+    "transports_of",
+]
 
-Wrap = Callable[[httpx2.AsyncBaseTransport], httpx2.AsyncBaseTransport]
+AnyTransport: TypeAlias = httpx2.AsyncBaseTransport | httpx2.BaseTransport
+HttpClient: TypeAlias = httpx2.AsyncClient | httpx2.Client
+Client = TypeVar("Client", httpx2.AsyncClient, httpx2.Client)
+Wrap: TypeAlias = Callable[[Any], AnyTransport]
+
+# What httpcore2 generates the synchronous pools from: the same fields under the same names.
+ASYNC_POOLS = {"ConnectionPool": "AsyncConnectionPool", "HTTPProxy": "AsyncHTTPProxy", "SOCKSProxy": "AsyncSOCKSProxy"}
+ITS_OWN = ("_network_backend", "_connections", "_requests", "_optional_thread_lock")
 
 
-def transports_of(client: httpx2.AsyncClient) -> list[httpx2.AsyncBaseTransport]:
+def transports_of(client: HttpClient) -> list[AnyTransport]:
     """The client's transports, the default one first, then those of its mounts and proxies."""
     mounts = client._mounts.values()  # pyright: ignore[reportPrivateUsage]
     return [client._transport, *(mount for mount in mounts if mount is not None)]  # pyright: ignore[reportPrivateUsage]
 
 
-def transport_for(client: httpx2.AsyncClient, url: httpx2.URL) -> httpx2.AsyncBaseTransport:
+def transport_for(client: HttpClient, url: httpx2.URL) -> AnyTransport:
     """The transport the client itself would use for a URL."""
     return client._transport_for_url(url)  # pyright: ignore[reportPrivateUsage]
 
 
-def clone_client(client: httpx2.AsyncClient, wrap: Wrap) -> httpx2.AsyncClient:
-    """A copy that shares every setting and connection pool with `client`, each transport wrapped by `wrap`.
+def clone_client(client: Client, wrap: Wrap) -> Client:
+    """A copy that shares every setting with `client`, each transport wrapped by `wrap`.
 
     It keeps `client` alive and has no `__del__` of its own: openai's HTTP client closes its pool when it is collected, and
     the pool is shared until both are gone.
     """
-    clone = copy.copy(client)
+    clone: Any = copy.copy(client)
     clone.__class__ = type(type(client).__name__, (type(client),), {"__del__": _nothing})
-    clone._hedgerow_original = client  # pyright: ignore[reportAttributeAccessIssue]
+    clone._hedgerow_original = client
     clone._transport = wrap(client._transport)  # pyright: ignore[reportPrivateUsage]
-    clone._mounts = {  # pyright: ignore[reportPrivateUsage]
+    clone._mounts = {
         pattern: None if mount is None else wrap(mount)
         for pattern, mount in client._mounts.items()  # pyright: ignore[reportPrivateUsage]
     }
@@ -47,12 +66,34 @@ def _nothing(_: object) -> None:
     """In place of a `__del__` that would close a shared pool."""
 
 
-def is_plain(transport: httpx2.AsyncBaseTransport) -> bool:
+def async_twin(transport: httpx2.BaseTransport) -> httpx2.AsyncHTTPTransport:
+    """An asynchronous transport with the settings of a synchronous one, and a pool of its own. Raises UnsupportedError for
+    transports other than httpx2's own: nobody else's could be interrupted in the middle of a read."""
+    import httpcore2
+
+    pool = getattr(transport, "_pool", None) if isinstance(transport, httpx2.HTTPTransport) else None
+    name = ASYNC_POOLS.get(type(pool).__name__)
+    backend = getattr(pool, "_network_backend", None)
+    if pool is None or name is None or type(backend).__name__ != "SyncBackend":
+        raise UnsupportedError(
+            f"a {type(transport).__module__}.{type(transport).__name__} cannot be hedged: a loser in it could not be closed "
+            "while it waits; use httpx2.HTTPTransport (its proxy, verify, cert, limits and retries stay in force), or the SDK's "
+            "async client with an AsyncTransport of your own"
+        )
+    twin_pool: Any = object.__new__(getattr(httpcore2, name))
+    blank = vars(httpcore2.AsyncConnectionPool())
+    twin_pool.__dict__ = {**vars(pool), **{each: blank[each] for each in ITS_OWN}}
+    twin = httpx2.AsyncHTTPTransport.__new__(httpx2.AsyncHTTPTransport)
+    vars(twin)["_pool"] = twin_pool
+    return twin
+
+
+def is_plain(transport: AnyTransport) -> bool:
     """Is it httpx2's own transport, which reports its connections through the trace extension?"""
-    return isinstance(transport, httpx2.AsyncHTTPTransport)
+    return isinstance(transport, httpx2.AsyncHTTPTransport | httpx2.HTTPTransport)
 
 
-def pool_of(transport: httpx2.AsyncBaseTransport) -> tuple[int, int] | None:
+def pool_of(transport: AnyTransport) -> tuple[int, int] | None:
     """(connections busy, connections at most) of httpx2's own transport; None for others."""
     pool = getattr(transport, "_pool", None) if is_plain(transport) else None
     if pool is None:
@@ -61,7 +102,7 @@ def pool_of(transport: httpx2.AsyncBaseTransport) -> tuple[int, int] | None:
     return busy, pool._max_connections
 
 
-def refuse_http2(transport: httpx2.AsyncBaseTransport) -> None:
+def refuse_http2(transport: AnyTransport) -> None:
     """Raise UnsupportedError for a transport with HTTP/2 switched on."""
     pool = getattr(transport, "_pool", None) if is_plain(transport) else None
     if pool is not None and pool._http2:

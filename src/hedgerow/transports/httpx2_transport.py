@@ -19,7 +19,7 @@ from hedgerow.transports.options import Hedging
 from hedgerow.transports.targets import request_for
 from hedgerow.values.request import WireRequest
 
-__all__ = ["AsyncTransport"]
+__all__ = ["AsyncTransport", "DeliveredBody"]
 
 
 class AsyncTransport(httpx2.AsyncBaseTransport):
@@ -47,6 +47,11 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
     ) -> None:
         hedging = Hedging(policy=policy, backup=backup, events=events, state=state, prices=prices, clock=clock)
         self._init(inner, hedging.hedger(), hedging.targets, lambda _: inner, None)
+
+    @classmethod
+    def around(cls, inner: httpx2.AsyncBaseTransport, hedger: Hedger, targets: Sequence[Target]) -> "AsyncTransport":
+        """One under a hedger that is there already; all targets are reached through `inner`."""
+        return cls.sharing(inner, hedger, targets, choose=lambda _: inner, deadline=None)
 
     @classmethod
     def sharing(
@@ -93,7 +98,7 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         return httpx2.Response(
             delivery.status,
             headers=list(delivery.headers),
-            stream=_Body(delivery),
+            stream=DeliveredBody(delivery),
             extensions=delivery.response.native.extensions,
         )
 
@@ -115,17 +120,17 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
 Choose = Callable[[httpx2.URL], httpx2.AsyncBaseTransport]
 
 
-class _Body(httpx2.AsyncByteStream):
+class DeliveredBody(httpx2.AsyncByteStream):
     """The delivery as httpx2 reads it."""
 
     def __init__(self, delivery: Delivery) -> None:
-        self._delivery = delivery
+        self.delivery = delivery
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._delivery
+        return self.delivery
 
     async def aclose(self) -> None:
-        await self._delivery.aclose()
+        await self.delivery.aclose()
 
 
 def _body_of(request: httpx2.Request) -> bytes | None:

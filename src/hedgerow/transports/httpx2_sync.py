@@ -1,0 +1,247 @@
+"""Transport: hedging for synchronous httpx2 clients. The calls run on the portal's loop, over an asynchronous twin of the
+client's transport with the same settings."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from os import PathLike
+from threading import Lock
+from typing import Generic, TypeVar
+from weakref import finalize
+
+import httpx2
+
+from hedgerow.clock import Clock
+from hedgerow.cost.prices import PriceRule
+from hedgerow.engine import Hedger
+from hedgerow.errors import UnsupportedError
+from hedgerow.race.portal import portal
+from hedgerow.race.stream import Delivery
+from hedgerow.record.recorder import Hook, Store
+from hedgerow.settings import Policy, Target
+from hedgerow.transports.httpx2_private import async_twin, refuse_http2
+from hedgerow.transports.httpx2_transport import AsyncTransport, DeliveredBody
+from hedgerow.transports.options import Hedging
+from hedgerow.values.event import Event
+
+__all__ = ["PerProcess", "SyncHedger", "Transport"]
+
+Made = TypeVar("Made")
+
+
+class PerProcess(Generic[Made]):
+    """Something that does not survive a fork: made on first use, and again in a forked child."""
+
+    def __init__(self, make: Callable[[], Made]) -> None:
+        self._make, self._lock = make, Lock()
+        self._made: tuple[int, Made] | None = None
+
+    def __call__(self) -> Made:
+        made, pid = self._made, os.getpid()
+        if made is None or made[0] != pid:
+            if made is not None:
+                self._lock = Lock()  # the parent's may have been held at the fork
+            with self._lock:
+                if self._made is None or self._made[0] != pid:
+                    self._made = pid, self._make()
+                made = self._made
+        return made[1]
+
+    @property
+    def here(self) -> Made | None:
+        """What this process has made, if it has."""
+        made = self._made
+        return made[1] if made is not None and made[0] == os.getpid() else None
+
+
+class SyncHedger:
+    """A Hedger as threads may use it: `.stats()`, `.events`, `.subscribe(hook)`, `.close()`. After a fork the child has its own,
+    with the hooks of its parent."""
+
+    def __init__(self, make: Callable[[], Hedger]) -> None:
+        self._hooks: list[Hook] = []
+        hooks = self._hooks
+        self.inner = PerProcess(lambda: portal().call(lambda: _with_hooks(make(), hooks)))
+        finalize(self, _save, self.inner)  # also when the interpreter ends
+
+    def stats(self) -> dict[str, object]:
+        """See Hedger.stats."""
+        return self._ask(Hedger.stats)
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """What the store holds now, with everything written that is over."""
+        return self._ask(lambda hedger: list(hedger.events))
+
+    @property
+    def losers_open(self) -> int:
+        """Cancelled attempts whose connection is not closed yet."""
+        return self._ask(lambda hedger: hedger.losers_open)
+
+    def subscribe(self, hook: Hook) -> Callable[[], None]:
+        """Call `hook`, in hedgerow's thread, with the Event of every request once it is over; the function returned ends that."""
+        self._hooks.append(hook)
+        end = self._ask(lambda hedger: hedger.subscribe(hook))
+
+        def unsubscribe() -> None:
+            if hook in self._hooks:
+                self._hooks.remove(hook)
+            portal().call(end)
+
+        return unsubscribe
+
+    def close(self) -> None:
+        """Wait until every loser is closed and recorded, at most some seconds; from then on calls go unhedged. Idempotent."""
+        portal().run(self.inner().aclose())
+
+    def _ask(self, question: Callable[[Hedger], Made]) -> Made:
+        hedger = self.inner()
+        return portal().call(lambda: question(hedger))
+
+
+def _with_hooks(hedger: Hedger, hooks: Sequence[Hook]) -> Hedger:
+    for hook in hooks:
+        hedger.subscribe(hook)
+    return hedger
+
+
+def _save(inner: PerProcess[Hedger]) -> None:
+    """The client is gone or the interpreter ends: what was learnt is saved, what is over is written down."""
+    hedger = inner.here
+    if hedger is not None:
+        portal().finish(hedger.close)
+
+
+class Transport(httpx2.BaseTransport):
+    """Wraps an httpx2 transport so that calls through it are hedged. Any httpx2.Client can use it:
+
+        httpx2.Client(transport=hedgerow.Transport(httpx2.HTTPTransport()))
+
+    inner: an httpx2.HTTPTransport; its proxy, certificates, limits, retries and socket options stay in force (closed with
+    this one). policy, backup, events, state, prices, clock: as AsyncTransport. Raises UnsupportedError for another kind of
+    transport, which could not be interrupted, and for HTTP/2. Shared by all threads; a forked child has connections and
+    statistics of its own.
+    """
+
+    def __init__(
+        self,
+        inner: httpx2.BaseTransport,
+        *,
+        policy: Policy | None = None,
+        backup: Target | Sequence[Target] | None = None,
+        events: Store | None = None,
+        state: str | PathLike[str] | None = None,
+        prices: Sequence[PriceRule] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        hedging = Hedging(policy=policy, backup=backup, events=events, state=state, prices=prices, clock=clock)
+        hedger = SyncHedger(hedging.hedger)
+        self._init(inner, hedger, lambda twin: AsyncTransport.around(twin, hedger.inner(), hedging.targets))
+
+    @classmethod
+    def sharing(cls, inner: httpx2.BaseTransport, hedger: SyncHedger, wrap: "Wrap") -> "Transport":
+        """One of several transports of a client under one hedger. wrap: hedges the asynchronous twin of `inner`."""
+        transport = cls.__new__(cls)
+        transport._init(inner, hedger, wrap)
+        return transport
+
+    def _init(self, inner: httpx2.BaseTransport, hedger: SyncHedger, wrap: "Wrap") -> None:
+        if isinstance(inner, Transport):
+            raise UnsupportedError("this transport is hedged already: hedging it again would multiply the backups")
+        refuse_http2(inner)
+        async_twin(inner)  # to refuse what has none at once, not at the first call
+        self.hedger, self._inner = hedger, inner
+        twin = self.twin = PerProcess(lambda: async_twin(inner))
+        self._hedged = PerProcess(lambda: wrap(twin()))
+        finalize(self, _close, self.twin)
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        response, chunks = portal().run(_answered(self._hedged(), _readable(request)))
+        assert isinstance(response.stream, DeliveredBody)
+        extensions = {name: value for name, value in response.extensions.items() if name != "network_stream"}
+        return httpx2.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=_Body(response.stream.delivery) if chunks is None else _Chunks(chunks),
+            extensions=extensions,
+        )
+
+    def close(self) -> None:
+        """Wait for open losers, then close all connections."""
+        portal().run(self._hedged().aclose())
+        self._inner.close()
+
+
+def _close(twin: PerProcess[httpx2.AsyncHTTPTransport]) -> None:
+    """A client that is dropped leaves no connections."""
+    made = twin.here
+    if made is not None:
+        portal().soon(made.aclose)
+
+
+Wrap = Callable[[httpx2.AsyncBaseTransport], AsyncTransport]
+
+
+async def _answered(transport: AsyncTransport, request: httpx2.Request) -> tuple[httpx2.Response, list[bytes] | None]:
+    """The response, and its body if that is all here: each visit to the portal costs some 50 µs."""
+    response = await transport.handle_async_request(request)
+    assert isinstance(response.stream, DeliveredBody)
+    delivery = response.stream.delivery
+    return response, [chunk async for chunk in delivery] if delivery.whole else None
+
+
+class _Chunks(httpx2.SyncByteStream):
+    """A body that has been read."""
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._chunks)
+
+
+class _Body(httpx2.SyncByteStream):
+    """A body that is still coming, as a thread reads it."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery, self._portal = delivery, portal()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while (chunk := self._portal.run(_next(self._delivery))) is not None:
+            yield chunk
+
+    def close(self) -> None:
+        self._portal.run(self._delivery.aclose())
+
+
+async def _next(delivery: Delivery) -> bytes | None:
+    """None at the end: StopAsyncIteration does not travel through a future."""
+    return await anext(delivery, None)
+
+
+def _readable(request: httpx2.Request) -> httpx2.Request:
+    """The request with a body that an asynchronous transport can read."""
+    if isinstance(request.stream, httpx2.AsyncByteStream):
+        return request
+    return httpx2.Request(
+        request.method,
+        request.url,
+        headers=request.headers,
+        stream=_Generated(request.stream),
+        extensions=request.extensions,
+    )
+
+
+class _Generated(httpx2.AsyncByteStream):
+    """The body of a generator, which may block: read in a thread."""
+
+    def __init__(self, stream: httpx2.SyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        chunks = iter(self._stream)
+        while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+            yield chunk
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self._stream.close)

@@ -1,0 +1,69 @@
+"""Which SDK clients can be hedged, and what hedging needs to know of them."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+
+from hedgerow.errors import UnsupportedError
+from hedgerow.transports.httpx2_private import HttpClient, http_client_of
+from hedgerow.transports.targets import Home
+
+__all__ = ["SdkClient", "described", "name_of"]
+
+# SDK → the classes of its clients; their subclasses (Azure's, Bedrock's) count as well.
+CLIENTS = {"openai": ("AsyncOpenAI", "OpenAI"), "anthropic": ("AsyncAnthropic", "Anthropic")}
+SUPPORTED = "openai.OpenAI and AsyncOpenAI, anthropic.Anthropic and AsyncAnthropic, and their subclasses"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SdkClient:
+    """A client of a known SDK. home: where it sends; rebuilt: the same client over another HTTP client; deadline: makes the
+    SDK's own time-out error, which it does not retry: no further try reaches the provider after our deadline."""
+
+    http_client: HttpClient
+    home: Home
+    host: str
+    rebuilt: Callable[[HttpClient], Any]
+    deadline: Callable[[str, httpx2.Request], Exception]
+
+
+def described(client: object) -> SdkClient:
+    """What hedging needs to know. Raises UnsupportedError for anything else, with the reason."""
+    sdk_name = next((name for name in CLIENTS if _is_of(client, name)), None)
+    if sdk_name is None:
+        raise UnsupportedError(f"{name_of(client)} cannot be hedged by this version: supported is {SUPPORTED}")
+    http_client = http_client_of(client)
+    if not isinstance(http_client, httpx2.AsyncClient | httpx2.Client):
+        kind = "AsyncClient" if "Async" in type(client).__name__ else "Client"
+        raise UnsupportedError(
+            f"its http_client is a {name_of(http_client)}: give the SDK an httpx2.{kind} ({sdk_name}.Default"
+            f"{'Async' if kind == 'AsyncClient' else ''}HttpxClient)"
+        )
+    sdk: Any = client
+    return SdkClient(
+        http_client=http_client,
+        home=Home(str(sdk.base_url), sdk.api_key),
+        host=sdk.base_url.host,
+        rebuilt=lambda inside: sdk.copy(http_client=inside),
+        deadline=lambda message, request: _time_out(sdk_name, message, request),
+    )
+
+
+def name_of(value: object) -> str:
+    """A class as people call it: `openai.OpenAI`."""
+    return f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
+
+
+def _is_of(client: object, sdk_name: str) -> bool:
+    sdk = sys.modules.get(sdk_name)  # whoever has such a client has imported it
+    classes = tuple(each for name in CLIENTS[sdk_name] if (each := getattr(sdk, name, None)) is not None)
+    return isinstance(client, classes)
+
+
+def _time_out(sdk_name: str, message: str, request: httpx2.Request) -> Exception:
+    error = sys.modules[sdk_name].APITimeoutError(request=request)
+    error.add_note(f"hedgerow: {message}")
+    return error
