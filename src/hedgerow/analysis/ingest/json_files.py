@@ -1,10 +1,8 @@
 """Reads a JSON file record by record: one document a line, or a document over many lines, of which a list may be larger
 than memory. Every record comes with its line."""
 
-import gzip
 import json
 import re
-import zlib
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Mapping
 from io import BufferedReader
@@ -13,29 +11,18 @@ from typing import cast
 
 import orjson
 
+from hedgerow.analysis.ingest.gzip_files import BROKEN, first_words, opened
 from hedgerow.analysis.ingest.problems import Place, Problems
 from hedgerow.analysis.ingest.records import RecordStage, enclosed, flat
 from hedgerow.analysis.ingest.unpack import NotDetailed, Unfold, Unpacker
 
-__all__ = ["BROKEN", "first_words", "opened", "read_json"]
+__all__ = ["read_json"]
 
-# What a stream of bytes may fail with on its way: a cut gzip, a broken one, a disk.
-BROKEN = (EOFError, zlib.error, OSError)
 LONGEST_LINE_BYTES = 64 * 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
 LONGEST_DOCUMENT = 128 * 1024 * 1024
 NOT_JSON = "not JSON"
 BLANK, BETWEEN = re.compile(r"[\s\ufeff]*"), re.compile(r"[\s,]*")
-
-
-def opened(path: Path, zipped: bool) -> BufferedReader:
-    """The file's bytes, unzipped."""
-    return BufferedReader(gzip.GzipFile(path)) if zipped else path.open("rb")
-
-
-def first_words(error: Exception) -> str:
-    """The first line of an error's message, else what it is called."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def read_json(
@@ -45,7 +32,7 @@ def read_json(
     reader = _Reader(shown, stage, unpackers, problems)
     with opened(path, zipped) as file:
         by_line = _is_by_line(file)
-        file.seek(0)
+    with opened(path, zipped) as file:
         if by_line:
             reader.lines(file)
         else:
@@ -219,6 +206,6 @@ class _Text:
     def more(self) -> bool:
         """Reads on, as much again as is waiting, so that a large document is tried no more often than it doubles."""
         waiting = self.window[self.at :]
-        chunk = self.file.read(max(CHUNK_BYTES, len(waiting)))
+        chunk = self.file.read1(max(CHUNK_BYTES, len(waiting)))
         self.window, self.at = waiting + self.to_text.decode(chunk, final=not chunk), 0
         return bool(chunk)

@@ -44,6 +44,10 @@ class Problems:
         if message not in self.cautions:
             self.cautions.append(message)
 
+    def told(self) -> int:
+        """How much there is so far: rows left out and files not read."""
+        return sum(self.rejected.values()) + len(self.unread)
+
     def messages(self) -> list[str]:
         """All of it for people, worst first."""
         rows = [

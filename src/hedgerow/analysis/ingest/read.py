@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from hedgerow.analysis.ingest.format import Format
 from hedgerow.analysis.ingest.formats import FORMATS, UNPACKERS
-from hedgerow.analysis.ingest.json_files import BROKEN, first_words, opened, read_json
+from hedgerow.analysis.ingest.gzip_files import BROKEN, first_words, opened
+from hedgerow.analysis.ingest.json_files import read_json
 from hedgerow.analysis.ingest.load import Staged, load
 from hedgerow.analysis.ingest.problems import Place, Problems
 from hedgerow.analysis.ingest.records import RecordStage
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["read_logs"]
 
 HEAD_BYTES, LONGEST_HEAD_BYTES = 65536, 1024 * 1024
-UNZIP_BYTES = 4096  # small, so that of a file that breaks off all is kept that could be unzipped
+UNZIP_BYTES = 1024 * 1024
 MOST_NAMES = 12
 STDIN = "-"
 MAGIC = {
@@ -124,8 +125,10 @@ class _Reading:
     def read(self) -> int:
         import duckdb
 
+        told = self.problems.told()
         try:
-            return self.content()
+            taken = self.content()
+            return taken if taken or self.problems.told() > told else self.broken("there are no rows in it")
         except BROKEN as error:
             return self.broken(first_words(error))
         except duckdb.Error as error:
@@ -177,15 +180,17 @@ class _Reading:
         return taken
 
     def unzipped(self) -> Path:
-        """A copy, as far as it can be read: DuckDB would take nothing of a file that breaks off."""
-        copy, lines = self.folder / "unzipped", 0
+        """A copy, as far as it can be read and the last line is whole: DuckDB takes nothing of a file that breaks off."""
+        copy, lines, whole = self.folder / "unzipped", 0, 0
         with opened(self.source.path, True) as file, copy.open("wb") as out:
             try:
                 while chunk := file.read1(UNZIP_BYTES):
-                    out.write(chunk)
                     lines += chunk.count(b"\n")
+                    whole = out.tell() + chunk.rfind(b"\n") + 1 if b"\n" in chunk else whole
+                    out.write(chunk)
             except BROKEN as error:
                 self.broken(f"the file breaks off here ({first_words(error)}); what came before is used", lines + 1)
+                out.truncate(whole)
         return copy
 
     def table(self, staged: Staged, twice: frozenset[str] = frozenset()) -> int:
@@ -224,7 +229,7 @@ def _head(path: Path, zipped: bool) -> bytes:
     head = b""
     with opened(path, zipped) as file:
         try:
-            while len(head) < HEAD_BYTES and (more := file.read(512)):
+            while len(head) < HEAD_BYTES and (more := file.read1(HEAD_BYTES)):
                 head += more
             if b"\n" not in head:
                 head += file.readline(LONGEST_HEAD_BYTES)

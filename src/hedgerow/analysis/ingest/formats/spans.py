@@ -1,7 +1,7 @@
 """Unfolds OpenTelemetry spans: which of them are calls of a model, and which merely wrap one that is in the trace too.
 
-Exporters write a span when it ends, children before parents; within a record we sort so. A file that lists parents before
-their children, over several records, counts wrappers twice.
+Exporters write a span when it ends, children before parents; within a record we sort so. A file that has parents before their
+children, over several records, counts calls with a wrapper twice.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +16,7 @@ CALL_KINDS = ("llm", "embedding")
 CALL_OPERATIONS = ("chat", "text_completion", "completion", "generate_content", "embeddings")
 CALL_TYPES = ("chat", "completion", "embedding")
 INNERMOST = (".doGenerate", ".doStream", ".doEmbed")  # Vercel's AI SDK: the spans that stand for a call of the provider
+DEEPEST = 100
 MODEL_NAMES = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name")
 FIRST_TOKEN = (
     "first token",
@@ -38,7 +39,7 @@ class _Spans:
 
     def judged(self, spans: Iterable[FlatRecord]) -> Iterator[FlatRecord]:
         """Spans with their kind: call, wrapper or other."""
-        for span in sorted(spans, key=lambda span: (_number(span["span.end"]), -_number(span["span.start"]))):
+        for span in _deepest_first(list(spans)):
             trace = span["span.trace"]
             is_call = _is_call(span)
             is_above = (trace, span["span.id"]) in self.above_a_call
@@ -76,6 +77,19 @@ OTLP_RECORDS = (
     Unpacker(holds=("batches",), begin=_begin_otlp),
 )
 CONSOLE_SPANS = Unpacker(holds=("context", "parent_id", "start_time", "end_time", "attributes"), begin=_begin_console)
+
+
+def _deepest_first(spans: list[FlatRecord]) -> list[FlatRecord]:
+    """Children before their parents, as far as both are here."""
+    parents = {str(span["span.id"]): str(span["span.parent"]) for span in spans}
+
+    def depth(span: FlatRecord) -> int:
+        at, depth = str(span["span.parent"]), 0
+        while at in parents and depth < DEEPEST:  # a ring of parents has no end
+            at, depth = parents[at], depth + 1
+        return depth
+
+    return sorted(spans, key=depth, reverse=True)
 
 
 def _is_call(span: FlatRecord) -> bool:
