@@ -57,8 +57,7 @@ class RecordStage:
         names = self._vocabulary.intersection(record)
         if names not in self._known:
             self._known[names] = next((each for each in self._formats if each.recognises(names)), None)
-        if len(self.names) < MOST_NAMES:
-            self.names.update(dict.fromkeys(record))
+        self.names.update(dict.fromkeys(record if len(self.names) < MOST_NAMES else names))
         log = self._known[names]
         if log is None:
             return False

@@ -139,3 +139,9 @@ def test_what_cannot_be_mapped_is_refused_with_the_fix(maps, parts):
     with pytest.raises(SettingError) as raised:
         mapped_format(maps)
     assert all(part in str(raised.value) for part in parts), str(raised.value)
+
+
+def test_a_mapped_field_is_found_behind_hundreds_of_others(ingest, write):
+    rows = [{f"k{number}": 1} for number in range(300)]
+    read = ingest(write("a.jsonl", [*rows, {"t": 2.5}]), maps=["total=t"])
+    assert (read.column("total_s"), read.rejected) == ([2.5], {"of no known format": 300})

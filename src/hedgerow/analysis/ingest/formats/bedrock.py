@@ -33,7 +33,6 @@ BEDROCK = Format(
         "cached_tokens": number("bedrock.cached"),
         "ok": is_not(text("bedrock.error").known()),
         "stream": truth("bedrock.stream"),
-        "segment": text("bedrock.region"),
     },
     skip={
         "redacted or kept elsewhere: the answer's body, which has the latency, is not in the log": truth(
@@ -55,7 +54,6 @@ def _unfold(record: Json) -> Iterable[FlatRecord]:
     yield {
         "bedrock.at": record.get("timestamp"),
         "bedrock.model": record.get("modelId"),
-        "bedrock.region": record.get("inferenceRegion") or record.get("region"),
         "bedrock.total_ms": total,
         "bedrock.first_ms": measured.get("firstByteLatency") if isinstance(body, list) else None,
         "bedrock.input": asked.get("inputTokenCount", usage.get("inputTokens")),
