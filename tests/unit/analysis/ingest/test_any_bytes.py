@@ -35,7 +35,7 @@ MAGIC = st.sampled_from(
     [b"", b"PAR1", b"SQLite format 3\x00", b"\x1f\x8b\x08", b"{", b"[", b"total_s,model\n", b"\xef\xbb\xbf"]
 )
 unhurried = settings(
-    deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 
