@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from hedgerow.clock import ManualClock, ScaledClock, SystemClock
     from hedgerow.cost.prices import PriceRule
     from hedgerow.engine import Hedger
+    from hedgerow.record.jsonl_store import JsonlStore
     from hedgerow.record.memory import MemoryStore
+    from hedgerow.record.sqlite_store import SqliteStore
     from hedgerow.transports.hedging import hedged, hedger_of
     from hedgerow.transports.httpx2_sync import SyncHedger, Transport
     from hedgerow.transports.httpx2_transport import AsyncTransport
@@ -22,12 +24,14 @@ __all__ = [
     "Event",
     "Hedger",
     "HedgerowError",
+    "JsonlStore",
     "ManualClock",
     "MemoryStore",
     "Policy",
     "PriceRule",
     "ScaledClock",
     "SettingError",
+    "SqliteStore",
     "SyncHedger",
     "SystemClock",
     "Target",
@@ -44,9 +48,11 @@ LOADED_ON_FIRST_USE = {
     "Event": "hedgerow.values.event",
     "Hedger": "hedgerow.engine",
     "ManualClock": "hedgerow.clock",
+    "JsonlStore": "hedgerow.record.jsonl_store",
     "MemoryStore": "hedgerow.record.memory",
     "PriceRule": "hedgerow.cost.prices",
     "ScaledClock": "hedgerow.clock",
+    "SqliteStore": "hedgerow.record.sqlite_store",
     "SyncHedger": "hedgerow.transports.httpx2_sync",
     "SystemClock": "hedgerow.clock",
     "Transport": "hedgerow.transports.httpx2_sync",

@@ -96,7 +96,9 @@ class World:
         told = None if end in ("all fail", "caller leaves") else first_s
         self.pilot.decided(flight, state, first_s=told, caller_s=told, now_s=self.now_s)
         if answered:
-            answer = Answer(output_tokens=40.0, pace_s=first_s / 10, gap_s=0.01, billed_losers=(0,) * (len(entrants) - 1))
+            answer = Answer(
+                output_tokens=40.0, pace_s=first_s / 10, gap_s=0.01, billed_losers=(0,) * (len(entrants) - 1)
+            )
             self.pilot.answered(flight, answer, caller_s=first_s, now_s=self.now_s)
         self.pilot.over(flight, state, answered=answered)
 

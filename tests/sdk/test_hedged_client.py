@@ -7,9 +7,11 @@ import subprocess
 import sys
 import warnings
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import httpx2
 import openai
+import pandas
 import pytest
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAI
 from tests.sdk.racing import QUICK, SLOW, ask, eventually, limits, outcomes, plain, racing, scripted, stream
@@ -173,8 +175,40 @@ async def test_what_cannot_be_hedged_is_refused_with_the_reason(make: object, re
 
 
 async def test_events_must_be_a_store(hedgerow_sandbox: SandboxProcess) -> None:
-    with pytest.raises(hedgerow.SettingError, match=r"events = 'sqlite:///x\.db'"):
-        hedgerow.hedged(plain(hedgerow_sandbox), events="sqlite:///x.db")  # type: ignore[arg-type]
+    with pytest.raises(hedgerow.SettingError, match=r"events = 'mysql://x'"):
+        hedgerow.hedged(plain(hedgerow_sandbox), events="mysql://x")  # type: ignore[arg-type]
+
+
+async def test_events_may_go_to_a_file_which_analyze_and_export_read(
+    hedgerow_sandbox: SandboxProcess, tmp_path: Path
+) -> None:
+    policy = hedgerow.Policy(trigger="first_token", delay=1.0, budget="off")
+    client = hedgerow.hedged(plain(hedgerow_sandbox), policy=policy, events=f"sqlite:///{tmp_path}/events.db")
+    await asyncio.gather(
+        *(ask(client, f"filed/{number}", SLOW if number == 5 else QUICK, QUICK) for number in range(30))
+    )
+    await hedgerow.hedger_of(client).aclose()  # type: ignore[union-attr]
+    await client.close()
+    command = [sys.executable, "-c", "from hedgerow.cli import main; main()"]
+    done = await asyncio.to_thread(
+        subprocess.run, [*command, "analyze", tmp_path / "events.db", "--json"], capture_output=True, check=True
+    )
+    found = json.loads(done.stdout)
+    assert found["rows_read"] == 29
+    assert list(found["rows_rejected"].values()) == [1]  # the primary that was cancelled
+    for name in ("out.parquet", "out.csv", "out.jsonl"):
+        await asyncio.to_thread(
+            subprocess.run,
+            [*command, "export", f"sqlite:///{tmp_path}/events.db", "--to", tmp_path / name],
+            capture_output=True,
+            check=True,
+        )
+    requests, attempts = (pandas.read_parquet(tmp_path / f"out{part}.parquet") for part in ("", "-attempts"))
+    assert (len(requests), len(attempts)) == (30, 31)
+    assert set(attempts.id) == set(requests.id)
+    assert requests.stream.dtype == bool
+    assert len(pandas.read_csv(tmp_path / "out.csv")) == 30
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 30
 
 
 async def test_a_transport_of_ones_own_client(hedgerow_sandbox: SandboxProcess) -> None:

@@ -16,6 +16,7 @@ def main() -> None:
         sys.exit(2)
     from hedgerow.cli.analyze import analyze
     from hedgerow.cli.demo import demo
+    from hedgerow.cli.export import export
     from hedgerow.cli.logs import LogOptions
     from hedgerow.cli.options import command_of
     from hedgerow.cli.sandbox import sandbox
@@ -26,6 +27,6 @@ def main() -> None:
     # With the callback `hedgerow` stays a family of commands even while it has only one.
     app.callback()(lambda: None)
     over_logs = command_of(LogOptions, analyze, "analyze"), command_of(WhatIfOptions, whatif, "whatif")
-    for command in (demo, sandbox, *over_logs, simulate):
+    for command in (demo, sandbox, *over_logs, simulate, export):
         app.command()(command)
     app()

@@ -28,7 +28,7 @@ def hedged(
     *,
     policy: Policy | None = None,
     backup: Target | Sequence[Target] | None = None,
-    events: Store | None = None,
+    events: Store | str | None = None,
     state: str | PathLike[str] | None = None,
     prices: Sequence[PriceRule] = (),
     clock: Clock | None = None,
@@ -37,9 +37,10 @@ def hedged(
 
     client: an OpenAI, AsyncOpenAI, Anthropic or AsyncAnthropic; its proxies, mounts, limits, redirects, hooks, auth,
     time-outs and retries stay in force. policy: default Policy(), which spends at most 5 % on losing backups. backup: where
-    backups go, one Target or several in order of preference (None: the same endpoint). events: a store for events (default:
-    the last 10,000 in memory). state: a file that keeps what was learnt, budget included, over restarts (one per process).
-    prices: your own PriceRules, which count before the public list. clock: default real time.
+    backups go, one Target or several in order of preference (None: the same endpoint). events: a store for events or its
+    address, "sqlite:///hedgerow.db" (default: the last 10,000 in memory). state: a file that keeps what was learnt, budget
+    included, over restarts (one per process). prices: your own PriceRules, which count before the public list. clock:
+    default real time.
 
     An asynchronous copy shares the original's connection pool; closing either closes the connections of both. A synchronous
     one has a pool with the same settings, on a loop in a thread of hedgerow's own. Raises UnsupportedError for a client that

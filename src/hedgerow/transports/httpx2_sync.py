@@ -129,7 +129,7 @@ class Transport(httpx2.BaseTransport):
         *,
         policy: Policy | None = None,
         backup: Target | Sequence[Target] | None = None,
-        events: Store | None = None,
+        events: Store | str | None = None,
         state: str | PathLike[str] | None = None,
         prices: Sequence[PriceRule] = (),
         clock: Clock | None = None,

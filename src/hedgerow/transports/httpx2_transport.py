@@ -28,10 +28,10 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         httpx2.AsyncClient(transport=hedgerow.AsyncTransport(httpx2.AsyncHTTPTransport()))
 
     inner: the transport that sends (closed with this one). policy: default Policy(). backup: where backups go, one Target or
-    several in order of preference; None = the same place. events: a store for events (default: in memory). state: a file that
-    keeps what was learnt over restarts. prices: your own, before the public list. clock:
-    default real time. Raises UnsupportedError for a transport with HTTP/2 switched on, whose losers could not be stopped. Shared
-    by all tasks of one event loop.
+    several in order of preference; None = the same place. events: a store or its address, "sqlite:///hedgerow.db" (default:
+    in memory). state: a file that keeps what was learnt over restarts. prices: your own, before the public list. clock:
+    default real time. Raises UnsupportedError for a transport with HTTP/2 switched on, whose losers could not be stopped.
+    Shared by all tasks of one event loop.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         *,
         policy: Policy | None = None,
         backup: Target | Sequence[Target] | None = None,
-        events: Store | None = None,
+        events: Store | str | None = None,
         state: str | PathLike[str] | None = None,
         prices: Sequence[PriceRule] = (),
         clock: Clock | None = None,

@@ -8,9 +8,9 @@ from hedgerow.clock import Clock
 from hedgerow.cost.ledger import TargetBilling
 from hedgerow.cost.prices import PriceRule
 from hedgerow.engine import Hedger
-from hedgerow.errors import SettingError
 from hedgerow.record.books import Books
 from hedgerow.record.recorder import Store
+from hedgerow.record.store_urls import store_of
 from hedgerow.settings import Policy, Target
 from hedgerow.transports.targets import Home, billing_of, home_place, place_of
 
@@ -25,7 +25,7 @@ class Hedging:
 
     policy: Policy | None = None
     backup: Target | Sequence[Target] | None = None
-    events: Store | None = None
+    events: Store | str | None = None
     state: str | PathLike[str] | None = None
     prices: Sequence[PriceRule] = ()
     clock: Clock | None = None
@@ -38,10 +38,7 @@ class Hedging:
 
     def hedger(self, *, name: str = "primary", home: Home = UNKNOWN_HOME) -> Hedger:
         """A Hedger for a client that sends to `home`, which events call `name`."""
-        events, targets = self.events, self.targets
-        if events is not None and not callable(getattr(events, "append", None)):
-            allowed = "None (the last 10,000 in memory) or an object with append(event) and close()"
-            raise SettingError("events", events, allowed, fix="hedger_of(client).subscribe(hook) hands every event on")
+        targets = self.targets
         places = (
             home_place(home, name),
             *(place_of(each, number, home) for number, each in enumerate(targets, start=1)),
@@ -49,4 +46,4 @@ class Hedging:
         billing = {place.name: billing_of(each, home) for place, each in zip(places[1:], targets, strict=True)}
         books = Books(self.prices, {name: TargetBilling(provider_url=home.base_url), **billing})
         policy = self.policy or Policy()
-        return Hedger(policy, places, clock=self.clock, store=events, state=self.state, books=books)
+        return Hedger(policy, places, clock=self.clock, store=store_of(self.events), state=self.state, books=books)

@@ -1,6 +1,6 @@
 """Load generators: vLLM's and SGLang's serving benchmarks (parallel lists in one object), LLMPerf, BFCL.
 
-vLLM's `start_times` are seconds of a clock of their own; `date` is when the run ended (benchmarks/serve.py). LLMPerf:
+vLLM's `start_times` are seconds of a clock of their own; `date` is taken as the end of the run, which is assumed. LLMPerf:
 `individual_responses.json` as in ray-project/llmperf-leaderboard; it names neither provider nor model, nor when a call began.
 """
 

@@ -1,6 +1,7 @@
 """simonw/llm: `logs.db`, table `responses`.
 
-Columns as in its logging documentation; since 0.32 new calls go to other tables (release notes of 0.32rc1), which are not read.
+The columns are taken as they are commonly described; since 0.32 new calls go to other tables (release notes of 0.32rc1),
+which are not read.
 """
 
 from hedgerow.analysis.ingest.fields import either, millis, moment, number, text

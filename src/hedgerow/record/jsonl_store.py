@@ -1,0 +1,65 @@
+"""Events in a JSONL file, one request per line with its attempts: for shipping elsewhere, and for `tail -f`."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from hedgerow.errors import SettingError
+from hedgerow.record.batches import BatchWriter
+from hedgerow.values.event import Event
+from hedgerow.values.event_columns import event_of_rows
+
+__all__ = ["JsonlStore"]
+
+
+class JsonlStore:
+    """Appends to a file, in batches, from a thread of its own. Each batch is one write of whole lines, so that several processes
+    may append to one file and a process that is killed leaves at most its last line cut. Iterating reads whole lines only."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        try:
+            with self.path.open("ab"):
+                pass
+        except OSError as error:
+            raise SettingError("events", str(path), f"a file that can be written ({error})") from None
+        self._writer = BatchWriter(f"events in {self.path.name}", self._write, lambda: None)
+
+    def append(self, event: Event) -> None:
+        """Keep one more event."""
+        self._writer.append(event)
+
+    @property
+    def lost(self) -> int:
+        """Events dropped since the file could last be written."""
+        return self._writer.lost
+
+    def flush(self) -> bool:
+        """Wait until everything so far is in the file; False if it could not be written."""
+        return self._writer.flush()
+
+    def close(self) -> None:
+        """Write out what waits. Idempotent."""
+        self._writer.close()
+
+    def __iter__(self) -> Iterator[Event]:
+        self.flush()
+        with self.path.open("rb") as file:
+            for line in file:
+                if line.endswith(b"\n") and line.strip():
+                    record = cast(dict[str, Any], orjson.loads(line))
+                    yield event_of_rows(record, record.get("attempts", []))
+
+    def _write(self, batch: Sequence[Event]) -> None:
+        lines = b"".join(orjson.dumps(event.as_dict(), option=orjson.OPT_APPEND_NEWLINE) for event in batch)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            start = os.fstat(descriptor).st_size
+            if os.write(descriptor, lines) < len(lines):
+                os.ftruncate(descriptor, start)  # a disk that is full takes a part: none of it is better
+                raise OSError("the disk is full")
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,123 @@
+"""Events in a SQLite file: for one machine, any number of processes, and whoever opens it with SQL."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hedgerow.errors import SettingError
+from hedgerow.record.batches import BatchWriter
+from hedgerow.values.event import Event
+from hedgerow.values.event_columns import ATTEMPT_COLUMNS, REQUEST_COLUMNS, attempt_rows, event_of_rows, request_row
+
+__all__ = ["SqliteStore"]
+
+PATIENCE_S = 5.0  # for the file lock of another process
+TIDY_EVERY_S = 3600.0
+
+
+class SqliteStore:
+    """Tables `requests` and `attempts`. Written in batches by a thread of its own, each batch in one transaction: a process
+    that is killed loses at most the events of the last half second and tears none.
+
+    path: the file; its folder must exist. keep_s: events older than this are deleted, seconds; None = kept for ever. May be
+    shared between threads; several processes may write one file. Iterating reads what is in the file, oldest first.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, keep_s: float | None = None) -> None:
+        self.path = Path(path)
+        if not self.path.parent.is_dir():
+            raise SettingError(
+                "events", str(path), "a file in a folder that exists", fix=f"mkdir -p {self.path.parent}"
+            )
+        if keep_s is not None and keep_s <= 0:
+            raise SettingError("keep", keep_s, "seconds > 0")
+        self._keep_s, self._tidied_s = keep_s, 0.0
+        self._base: sqlite3.Connection | None = None
+        self._writer = BatchWriter(f"events in {self.path.name}", self._write, self._close)
+        with closing(self._open()):
+            pass  # a file that cannot be written is said at once, not in the background
+
+    def append(self, event: Event) -> None:
+        """Keep one more event."""
+        self._writer.append(event)
+
+    @property
+    def lost(self) -> int:
+        """Events dropped since the file could last be written."""
+        return self._writer.lost
+
+    def flush(self) -> bool:
+        """Wait until everything so far is in the file; False if it could not be written."""
+        return self._writer.flush()
+
+    def close(self) -> None:
+        """Write out what waits. Idempotent."""
+        self._writer.close()
+
+    def __iter__(self) -> Iterator[Event]:
+        self.flush()
+        with closing(self._open()) as base:
+            base.row_factory = sqlite3.Row
+            requests = base.execute("select * from requests order by at, id")
+            for request in requests:
+                attempts = base.execute(
+                    "select * from attempts where id = ? order by attempt", (request["id"],)
+                ).fetchall()
+                yield event_of_rows(dict(request), [dict(attempt) for attempt in attempts])
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            base = sqlite3.connect(self.path, timeout=PATIENCE_S, check_same_thread=False)
+            base.execute("pragma journal_mode = wal")
+            base.execute("pragma synchronous = normal")
+            _prepare(base, "requests", REQUEST_COLUMNS, "id text primary key")
+            _prepare(base, "attempts", ATTEMPT_COLUMNS, "")
+            base.execute("create index if not exists attempts_of on attempts (id)")
+            base.execute("create index if not exists requests_at on requests (at)")
+            base.commit()
+        except sqlite3.Error as error:
+            raise SettingError("events", str(self.path), f"a SQLite file that can be written ({error})") from None
+        return base
+
+    def _write(self, batch: Sequence[Event]) -> None:
+        if self._base is None:
+            self._base = self._open()
+        with self._base:
+            self._base.executemany(_insert("requests", REQUEST_COLUMNS), [request_row(event) for event in batch])
+            rows = [row for event in batch for row in attempt_rows(event)]
+            self._base.executemany(_insert("attempts", ATTEMPT_COLUMNS), rows)
+        self._tidy(self._base)
+
+    def _tidy(self, base: sqlite3.Connection) -> None:
+        now_s = time.monotonic()
+        if self._keep_s is None or (self._tidied_s and now_s - self._tidied_s < TIDY_EVERY_S):
+            return
+        self._tidied_s = now_s
+        oldest = (datetime.now(UTC) - timedelta(seconds=self._keep_s)).isoformat()
+        with base:
+            base.execute("delete from attempts where id in (select id from requests where at < ?)", (oldest,))
+            base.execute("delete from requests where at < ?", (oldest,))
+
+    def _close(self) -> None:
+        if self._base is not None:
+            self._base.close()
+            self._base = None
+
+
+def _prepare(base: sqlite3.Connection, table: str, columns: dict[str, str], key: str) -> None:
+    """The table, with columns added that an older version of hedgerow did not have."""
+    listed = ", ".join(key if key.startswith(f"{name} ") else f"{name} {kind}" for name, kind in columns.items())
+    base.execute(f"create table if not exists {table} ({listed})")
+    there = {row[1] for row in base.execute(f"pragma table_info({table})")}
+    for name, kind in columns.items():
+        if name not in there:
+            base.execute(f"alter table {table} add column {name} {kind}")
+
+
+def _insert(table: str, columns: dict[str, str]) -> str:
+    marks = ", ".join("?" * len(columns))
+    return f"insert or replace into {table} ({', '.join(columns)}) values ({marks})"
