@@ -230,8 +230,9 @@ class Pilot:
             own.responses.add(age_s, now_s)
 
     def answered(self, flight: Flight, answer: Answer, *, caller_s: float | None, now_s: float) -> None:
-        """The winner's answer is complete: pace, length, mean cost, and what its losers really cost. caller_s: its whole time
-        as the caller saw it."""
+        """The winner's answer is complete: pace, length, mean cost, and what the race really cost beyond one call at home: its
+        losers, each at its own price, and what the winner's own target charges more. caller_s: its whole time as the caller saw
+        it."""
         known, tokens = self.known_at(flight, answer.target), answer.output_tokens
         known.learn_answer(
             output_tokens=tokens, pace_s=answer.pace_s, gap_s=answer.gap_s, pause_s=answer.pause_s, at_s=now_s
@@ -241,7 +242,8 @@ class Pilot:
         self.controller.on_answer(flight.cost(tokens))
         if self._steered and flight.charged and self.policy.mode == "act":
             losers = answer.billed_losers
-            real = self.controller.in_means(sum(flight.cost(tokens, target) for target in losers))
+            spent = sum(flight.cost(tokens, target) for target in (*losers, answer.target)) - flight.cost(tokens)
+            real = self.controller.in_means(max(spent, 0.0))
             self.controller.settle(len(losers) if real is None else real, flight.charged, self._b_of(flight.usual))
 
     def over(self, flight: Flight, state: RaceState, *, answered: bool) -> None:

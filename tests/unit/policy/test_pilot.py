@@ -178,8 +178,8 @@ def test_where_the_price_abroad_is_not_known_it_is_taken_to_be_that_at_home() ->
     assert flight.charged == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(("loser", "real"), [(0, 1.0), (1, 4.0)])
-def test_a_loser_really_costs_what_its_own_target_charges(loser: int, real: float) -> None:
+@pytest.mark.parametrize(("loser", "real"), [(0, 4.0), (1, 4.0)])
+def test_a_race_really_costs_what_the_backups_target_charges_whoever_wins(loser: int, real: float) -> None:
     flown = abroad()
     flight = wanting_at(flown, 4.0)
     raised = flown.controller.delay_s(0.5)
