@@ -7,14 +7,16 @@ from hedgerow.settings import Policy, Target
 
 if TYPE_CHECKING:
     from hedgerow.call_context import context
+    from hedgerow.callables import hedge
     from hedgerow.clock import ManualClock, ScaledClock, SystemClock
     from hedgerow.cost.prices import PriceRule
     from hedgerow.engine import Hedger
     from hedgerow.record.jsonl_store import JsonlStore
     from hedgerow.record.memory import MemoryStore
     from hedgerow.record.sqlite_store import SqliteStore
+    from hedgerow.sync_hedger import SyncHedger
     from hedgerow.transports.hedging import hedged, hedger_of
-    from hedgerow.transports.httpx2_sync import SyncHedger, Transport
+    from hedgerow.transports.httpx2_sync import Transport
     from hedgerow.transports.httpx2_transport import AsyncTransport
     from hedgerow.values.event import AttemptEvent, Event
 
@@ -38,6 +40,7 @@ __all__ = [
     "Transport",
     "UnsupportedError",
     "context",
+    "hedge",
     "hedged",
     "hedger_of",
 ]
@@ -53,10 +56,11 @@ LOADED_ON_FIRST_USE = {
     "PriceRule": "hedgerow.cost.prices",
     "ScaledClock": "hedgerow.clock",
     "SqliteStore": "hedgerow.record.sqlite_store",
-    "SyncHedger": "hedgerow.transports.httpx2_sync",
+    "SyncHedger": "hedgerow.sync_hedger",
     "SystemClock": "hedgerow.clock",
     "Transport": "hedgerow.transports.httpx2_sync",
     "context": "hedgerow.call_context",
+    "hedge": "hedgerow.callables",
     "hedged": "hedgerow.transports.hedging",
     "hedger_of": "hedgerow.transports.hedging",
 }

@@ -45,7 +45,7 @@ def edge(*third_parties: str, also: tuple[str, ...] = ()) -> Area:
 NOUNS = Area(layer=0, also=("call_context", "clock", "errors", "hours", "setting_kinds", "settings", "units", "values"))
 MECHANISM = Area(layer=1, third_parties=frozenset({"orjson"}), impure=IMPURE)
 DECISION = Area(layer=2, also=("policy", "race.machine", "race.signals"), impure=IMPURE)
-ENGINE = Area(layer=3, also=("engine", "race", "record", "umpire"))
+ENGINE = Area(layer=3, also=("engine", "race", "record", "sync_hedger", "umpire"))
 SHELL = Area(layer=5, also=("", "cli", "dashboard", "replay"))
 
 # The longest matching prefix counts; "" is the package itself, with the names everybody imports.
@@ -78,6 +78,7 @@ AREAS: dict[str, Area] = {
     "settings": replace(NOUNS, third_parties=frozenset({"pydantic"})),
     "shared_state": edge("redis"),
     "statistics": MECHANISM,
+    "sync_hedger": ENGINE,
     "telemetry": edge("opentelemetry", "prometheus_client"),
     "testing": edge("orjson", "pytest", also=("sandbox",)),
     "transports": edge("anthropic", "google", "httpcore2", "httpx", "httpx2", "openai", "orjson"),

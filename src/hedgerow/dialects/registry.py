@@ -1,6 +1,10 @@
 """Which dialect reads a request: the first that recognises it, else the generic one."""
 
+from hedgerow.dialects.anthropic import AnthropicMessages
 from hedgerow.dialects.base import Dialect
+from hedgerow.dialects.callables import Callables
+from hedgerow.dialects.gemini import Gemini
+from hedgerow.dialects.gemini_whole import GeminiWhole
 from hedgerow.dialects.generic import Generic
 from hedgerow.dialects.openai_chat import OpenAIChat
 from hedgerow.dialects.openai_embeddings import OpenAIEmbeddings
@@ -8,7 +12,7 @@ from hedgerow.values.request import WireRequest
 
 __all__ = ["DIALECTS", "GENERIC", "dialect_for"]
 
-DIALECTS: tuple[Dialect, ...] = (OpenAIChat(), OpenAIEmbeddings())
+DIALECTS: tuple[Dialect, ...] = (OpenAIChat(), OpenAIEmbeddings(), AnthropicMessages(), Callables())
 GENERIC: Dialect = Generic()
 
 

@@ -59,7 +59,7 @@ class Attempt:
         self.reader: AnswerReader | None = None
         self.error: Exception | None = None
         self.failure: Failure | None = None
-        self.parked = False
+        self.parked = self.runs_on = False
         self.rewritten: tuple[int, Sequence[tuple[bytes, bytes]]] | None = None
         self.chars_per_token = CHARS_PER_TOKEN
         self._asked_to_stream = False
@@ -72,6 +72,10 @@ class Attempt:
         """ConnectionNotes: it no longer waits for the pool."""
         if self.connected_s is None:
             self.connected_s, self.reused = self._clock.now(), reused
+
+    def abandoned(self) -> None:
+        """ConnectionNotes: it runs on without anyone listening."""
+        self.runs_on = True
 
     @property
     def progress(self) -> Progress:

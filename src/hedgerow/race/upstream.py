@@ -14,6 +14,9 @@ class ConnectionNotes(Protocol):
     def connected(self, *, reused: bool) -> None:
         """The call has its connection (or a free place to open one): it no longer waits for the pool."""
 
+    def abandoned(self) -> None:
+        """It was cancelled, but nothing can stop it (a thread): it runs on, and nobody listens."""
+
 
 class UpstreamResponse(Protocol):
     """An open response. Its body is the raw bytes of the wire, content encoding included."""

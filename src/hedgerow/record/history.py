@@ -90,7 +90,7 @@ def _attempt_event(attempt: Attempt, entrant: Entrant, race: RaceSeen, target: s
         headers_s=_since(attempt.started_s, attempt.headers_s),
         first_token_s=_since(attempt.started_s, attempt.first_token_s),
         ended_s=_since(attempt.started_s, attempt.closed_s),
-        outcome=_outcome_of(entrant.fate),
+        outcome="abandoned" if attempt.runs_on else _outcome_of(entrant.fate),
         status=failure.status if failure is not None and failure.status is not None else status,
         error=failure.error if failure is not None else None,
         upstream_request_id=_request_id(headers),

@@ -12,8 +12,9 @@ from hedgerow.engine import Hedger
 from hedgerow.errors import UnsupportedError
 from hedgerow.record.recorder import Store
 from hedgerow.settings import Policy, Target
+from hedgerow.sync_hedger import SyncHedger
 from hedgerow.transports.httpx2_private import clone_client, http_client_of, transport_for, transports_of
-from hedgerow.transports.httpx2_sync import SyncHedger, Transport
+from hedgerow.transports.httpx2_sync import Transport
 from hedgerow.transports.httpx2_transport import AsyncTransport
 from hedgerow.transports.options import Hedging
 from hedgerow.transports.sdk_clients import SdkClient, described, name_of
@@ -59,8 +60,12 @@ def hedger_of(client: object) -> Hedger | SyncHedger:
     """The Hedger behind a hedged client, or the SyncHedger of a synchronous one: `.stats()`, `.subscribe(hook)`, `.events`,
     `.close()`.
 
-    Takes what hedged() returned, a transport of ours, or an httpx2 client that uses one; UnsupportedError otherwise.
+    Takes what hedged() returned, a transport of ours, an httpx2 client that uses one, or a function decorated with @hedge;
+    UnsupportedError otherwise.
     """
+    its_own = getattr(client, "hedger", None)
+    if isinstance(its_own, Hedger | SyncHedger):
+        return its_own
     inside = http_client_of(client)
     candidates = transports_of(inside) if isinstance(inside, httpx2.AsyncClient | httpx2.Client) else [client]
     for transport in candidates:
