@@ -34,9 +34,11 @@ SPENT_QUOTA = frozenset(
     {
         "billing_hard_limit_reached",
         "billing_not_active",
+        "contract_spend_limit_reached",
         "credit_balance_exhausted",
         "enforced_spend_limit_reached",
         "insufficient_quota",
+        "linked_organization_spend_limit_reached",
         "organization_spend_limit_exceeded",
         "organization_usage_limit_exceeded",
         "project_spend_limit_exceeded",
@@ -61,6 +63,7 @@ STATUS_OF_NAME = {
     "model_not_found": 404,
     "not_found": 404,
     "request_timeout": 408,
+    "conflict": 409,
     "request_too_large": 413,
     "unprocessable_entity": 422,
     "rate_limit": 429,
@@ -147,10 +150,12 @@ def _error_object(value: object) -> object:
 
 
 def _names(error: object) -> list[str]:
-    """Code, type and status name, in the order in which they are believed."""
+    """Code, type and status name, in the order in which they are believed; Anthropic has its codes in `details`."""
     if not is_object(error):
         return []
-    named = [error.get(field) for field in ("code", "type", "status")]
+    details = error.get("details")
+    detailed = details.get("error_code") if is_object(details) else None
+    named = [detailed, *(error.get(field) for field in ("code", "type", "status"))]
     return [name for name in named if isinstance(name, str) and name and not name.isdigit()]
 
 

@@ -5,7 +5,7 @@ from typing import TypeGuard
 
 import orjson
 
-__all__ = ["is_array", "is_object", "loads_or_none", "text_of", "whole_number"]
+__all__ = ["is_array", "is_object", "loads_or_none", "text_of", "whole_number", "written_length"]
 
 
 def loads_or_none(data: bytes) -> object:
@@ -40,3 +40,11 @@ def whole_number(value: object) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def written_length(value: object) -> int:
+    """About how many characters a value has as JSON. Never raises: what cannot be written is measured as Python prints it."""
+    try:
+        return len(orjson.dumps(value))
+    except TypeError:  # a lone surrogate, or a number beyond 64 bits
+        return len(str(value))

@@ -13,7 +13,7 @@ import orjson
 from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number
+from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
 from hedgerow.dialects.openai_assembly_request import streamed_request
 from hedgerow.dialects.openai_chat_answer import ChatAnswerReader
@@ -123,7 +123,7 @@ def _input_tokens_estimate(body: Mapping[str, object]) -> int:
             chars += len(text_of(function.get("arguments")) or "") if is_object(function) else 0
     for field in ("tools", "functions"):
         if declared := body.get(field):
-            chars += len(orjson.dumps(declared))
+            chars += written_length(declared)
     return -(-chars // CHARS_PER_TOKEN) + attachments * ATTACHMENT_TOKENS
 
 

@@ -12,6 +12,7 @@ import orjson
 from hedgerow.clock import ScaledClock
 from hedgerow.errors import SettingError
 from hedgerow.sandbox.answering import Job, play
+from hedgerow.sandbox.anthropic import AnthropicMessages
 from hedgerow.sandbox.connection import Connection, ConnectionLost
 from hedgerow.sandbox.content import Answer, Call, ReportedUsage, compose
 from hedgerow.sandbox.draws import Arrival, Draw, DrawSource
@@ -31,7 +32,7 @@ __all__ = ["Sandbox", "SandboxSettings"]
 HOST = "127.0.0.1"
 BACKLOG = 4096
 MODELS = ("sandbox-large", "sandbox-small", "sandbox-embedding")
-WIRE_FORMATS: tuple[WireFormat, ...] = (OpenAIChat(), OpenAIEmbeddings())
+WIRE_FORMATS: tuple[WireFormat, ...] = (OpenAIChat(), OpenAIEmbeddings(), AnthropicMessages())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,12 @@ CREDENTIAL_HEADERS = (
     "x-goog-api-key",
     "proxy-authorization",
     "cookie",
+    "anthropic-user-profile-id",
+    "anthropic-workspace-id",
     "openai-organization",
     "openai-project",
 )
-ENDPOINTS = ("/chat/completions", "/embeddings")
+ENDPOINTS = ("/chat/completions", "/embeddings", "/responses", "/v1/messages")  # what follows the base URL an SDK takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,8 @@ def _url_for(target: Target, url: httpx2.URL) -> httpx2.URL:
 
 
 def _key_headers(headers: httpx2.Headers) -> list[str]:
-    """Where the client put its key; Azure's clients use `api-key`."""
-    return [name for name in ("api-key", "authorization") if name in headers][:1] or ["authorization"]
+    """Where the client put its key: Azure's clients in `api-key`, Anthropic's in `x-api-key` or as a bearer token."""
+    return [name for name in ("api-key", "x-api-key", "authorization") if name in headers][:1] or ["authorization"]
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
