@@ -17,14 +17,15 @@ class AnswerFraming:
     """Cuts one answer into events; a JSON body is one unnamed event, at the end. Not shared.
 
     `streamed` is None until the first byte is seen. `truncated`: something was larger than the bounds and was left out.
+    events: cuts a stream, None = as the standard says.
     """
 
     __slots__ = ("_body", "_body_bytes", "_content_type", "_events", "streamed")
 
-    def __init__(self, headers: Headers) -> None:
+    def __init__(self, headers: Headers, events: EventDecoder | None = None) -> None:
         self.streamed: bool | None = None
         self._content_type = (header_value(headers, b"content-type") or "").lower()
-        self._events = EventDecoder()
+        self._events = events or EventDecoder()
         self._body: list[bytes] = []
         self._body_bytes = 0
 

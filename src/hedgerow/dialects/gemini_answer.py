@@ -1,0 +1,156 @@
+"""Reads Gemini's answers while they arrive: first content, pace, end, usage, blocked prompts and errors inside a 200.
+
+Owns what counts as content: any part but an empty text or a bare signature. Usage is the total so far in every chunk, so
+the last one counts; it is over when every candidate that was seen has its finish reason.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from hedgerow.dialects.gemini_failures import gemini_failure_in_band
+from hedgerow.dialects.gemini_framing import GeminiFraming
+from hedgerow.dialects.gemini_paths import in_camel_case
+from hedgerow.dialects.headers import Headers, header_value
+from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number, written_length
+from hedgerow.dialects.sse import ServerSentEvent
+from hedgerow.values.answer import AnswerFacts, Usage
+
+__all__ = ["GeminiReader", "usage_of"]
+
+# Finish reasons by which a filter stopped the answer: what came until then is no good answer.
+FILTERED = frozenset(
+    {
+        "BLOCKLIST",
+        "IMAGE_PROHIBITED_CONTENT",
+        "IMAGE_RECITATION",
+        "IMAGE_SAFETY",
+        "LANGUAGE",
+        "MODEL_ARMOR",
+        "PROHIBITED_CONTENT",
+        "RECITATION",
+        "SAFETY",
+        "SPII",
+    }
+)
+UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
+# Parts that are text of some kind: where it stands.
+TEXTS = MappingProxyType(
+    {"audioTranscription": "text", "codeExecutionResult": "output", "executableCode": "code", "functionCall": "name"}
+)
+ABOUT_A_PART = frozenset({"mediaResolution", "partMetadata", "thought", "thoughtSignature", "videoMetadata"})
+
+
+class GeminiReader:
+    """One attempt's reader; not shared. Its `facts` are complete after `finish`."""
+
+    __slots__ = ("_finish_reasons", "_framing", "_with_output", "facts")
+
+    def __init__(self, headers: Headers) -> None:
+        self.facts = AnswerFacts(service_tier=header_value(headers, b"x-gemini-service-tier"))
+        self._framing = GeminiFraming(headers)
+        self._finish_reasons: dict[int, str | None] = {}  # of every candidate seen so far
+        self._with_output: set[int] = set()  # candidates that have something a caller can use
+
+    def feed(self, data: bytes) -> None:
+        """More decoded bytes."""
+        for event in self._framing.feed(data):
+            self._read_event(event)
+
+    def finish(self) -> None:
+        """The body ended cleanly: what was still open is read."""
+        for event in self._framing.finish():
+            self._read_event(event)
+
+    def _read_event(self, event: ServerSentEvent) -> None:
+        chunk = loads_or_none(event.data)
+        if event.name == "error":
+            self._fail(chunk if chunk is not None else event.data.decode("utf-8", "replace"))
+        elif is_object(chunk):
+            self._read_chunk(in_camel_case(chunk))
+
+    def _read_chunk(self, chunk: dict[str, object]) -> None:
+        """One GenerateContentResponse, or an error."""
+        facts = self.facts
+        if error := chunk.get("error"):
+            self._fail(error)
+        facts.model = text_of(chunk.get("modelVersion")) or facts.model
+        if is_object(usage := chunk.get("usageMetadata")):
+            facts.usage = usage_of(usage) or facts.usage
+            facts.service_tier = facts.service_tier or text_of(usage.get("serviceTier"))
+        if is_object(feedback := chunk.get("promptFeedback")) and (block := text_of(feedback.get("blockReason"))):
+            facts.finish_reason, facts.ended = block, True
+        candidates = chunk.get("candidates")
+        if not is_array(candidates) or not candidates:
+            return
+        with_content = [self._read_candidate(each) for each in candidates if is_object(each)]
+        if any(with_content):
+            facts.content = True
+            facts.chunks += 1
+        facts.ended = bool(self._finish_reasons) and all(self._finish_reasons.values())
+
+    def _read_candidate(self, candidate: dict[str, object]) -> bool:
+        """Takes in one candidate of a chunk or body; is there content in it?"""
+        facts = self.facts
+        index = whole_number(candidate.get("index")) or 0
+        content = candidate.get("content")
+        parts = content.get("parts") if is_object(content) else None
+        seen = False
+        for part in parts if is_array(parts) else []:
+            if is_object(part):
+                visible_chars, hidden_chars, other = _measure(part)
+                facts.visible_chars += visible_chars
+                facts.hidden_chars += hidden_chars
+                seen = seen or bool(visible_chars or hidden_chars or other)
+                if visible_chars or other:
+                    facts.useful = True
+                    self._with_output.add(index)
+        reason = text_of(candidate.get("finishReason") or candidate.get("finish_reason"))
+        if reason and reason != UNSPECIFIED:
+            self._finish(index, reason)
+        else:
+            self._finish_reasons.setdefault(index, None)
+        return seen
+
+    def _finish(self, index: int, reason: str) -> None:
+        self._finish_reasons[index] = self.facts.finish_reason = reason
+        if reason in FILTERED:
+            self.facts.useful = any(self._finish_reasons.get(each) not in FILTERED for each in self._with_output)
+
+    def _fail(self, error: object) -> None:
+        if self.facts.failure is None:
+            self.facts.failure = gemini_failure_in_band(error)
+
+
+def usage_of(usage: Mapping[str, object]) -> Usage | None:
+    """The tokens of a `usageMetadata`; None if it reports none. What tools fetched is read as input; thoughts are output."""
+    counted = {name: whole_number(value) or 0 for name, value in in_camel_case(usage).items()}
+    input_tokens = counted.get("promptTokenCount", 0) + counted.get("toolUsePromptTokenCount", 0)
+    thoughts = counted.get("thoughtsTokenCount", 0)
+    output_tokens = counted.get("candidatesTokenCount", 0) + thoughts
+    if not input_tokens and not output_tokens:
+        return None
+    return Usage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cached_tokens=counted.get("cachedContentTokenCount", 0),
+        reasoning_tokens=thoughts,
+    )
+
+
+def _measure(part: dict[str, object]) -> tuple[int, int, bool]:
+    """Characters of a part that are visible and that are thought, and whether it holds something else (an image, a file)."""
+    part = in_camel_case(part)
+    chars = len(text_of(part.get("text")) or "")
+    other = False
+    for kind, value in part.items():
+        if kind == "text" or kind in ABOUT_A_PART or not value:
+            continue
+        if kind in TEXTS and is_object(value):
+            chars += len(text_of(value.get(TEXTS[kind])) or "") + _length_of_arguments(value)
+        other = True
+    return (0, chars, other) if part.get("thought") is True else (chars, 0, other)
+
+
+def _length_of_arguments(call: dict[str, object]) -> int:
+    arguments = call.get("args") or call.get("partialArgs")
+    return written_length(arguments) if arguments else 0

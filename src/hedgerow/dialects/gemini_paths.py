@@ -1,0 +1,41 @@
+"""Gemini's addresses: model and method stand in the path, `…/models/gemini-x:generateContent`, on both of Google's hosts."""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+from hedgerow.values.request import WireRequest
+
+__all__ = ["STREAM", "WHOLE", "camel", "in_camel_case", "method_of", "model_of", "stream_path"]
+
+# The Gemini API has models/… and tunedModels/…; Vertex …/publishers/google/models/… and …/endpoints/….
+CALL = re.compile(r".*?((?:models|tunedModels|endpoints)/[^/:]+):([A-Za-z]+)/?")
+WHOLE, STREAM = "generateContent", "streamGenerateContent"
+
+
+def method_of(request: WireRequest) -> str | None:
+    """What is asked of the model ("generateContent"); None if it is no POST to a model."""
+    found = CALL.fullmatch(request.path)
+    return found[2] if found and request.method.upper() == "POST" else None
+
+
+def model_of(request: WireRequest) -> str | None:
+    """The model's name; tuned ones and Vertex's endpoints keep what they are in front."""
+    found = CALL.fullmatch(request.path)
+    return unquote(found[1]).removeprefix("models/") if found else None
+
+
+def stream_path(path: str) -> str:
+    """The path under which the same answer comes as a stream."""
+    head, _, _ = path.rpartition(f":{WHOLE}")
+    return f"{head}:{STREAM}"
+
+
+def camel(name: str) -> str:
+    """A field's name as the API writes it; it takes snake_case just as well."""
+    return re.sub("_([a-z0-9])", lambda found: found[1].upper(), name)
+
+
+def in_camel_case(fields: Mapping[str, object]) -> dict[str, object]:
+    """One object with its own names, not those inside its values, as the API writes them."""
+    return {camel(name): value for name, value in fields.items()}

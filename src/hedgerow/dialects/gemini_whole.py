@@ -1,0 +1,87 @@
+"""Gemini's calls that answer with one body and keep nothing: embeddings and token counts, always safe to run twice."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from hedgerow.dialects.base import AnswerReader
+from hedgerow.dialects.framing import AnswerFraming
+from hedgerow.dialects.gemini import input_tokens_estimate
+from hedgerow.dialects.gemini_answer import usage_of
+from hedgerow.dialects.gemini_failures import gemini_failure_in_band, gemini_failure_of_status
+from hedgerow.dialects.gemini_paths import in_camel_case, method_of, model_of
+from hedgerow.dialects.headers import Headers
+from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, whole_number
+from hedgerow.dialects.openai_chat import unreadable_reason
+from hedgerow.values.answer import AnswerFacts
+from hedgerow.values.failure import Failure
+from hedgerow.values.request import RequestFacts, WireRequest
+
+__all__ = ["GeminiWhole", "GeminiWholeReader"]
+
+METHODS = frozenset({"batchEmbedContents", "countTokens", "embedContent"})
+
+
+class GeminiWhole:
+    """POST …:embedContent, …:batchEmbedContents and …:countTokens. Stateless: may be shared by all tasks and threads."""
+
+    name = "gemini_whole"
+
+    def recognises(self, request: WireRequest) -> bool:
+        """Does it ask a model for embeddings or for a count?"""
+        return method_of(request) in METHODS
+
+    def facts(self, request: WireRequest) -> RequestFacts:
+        """What the request asks; forbidden only when its body cannot be read."""
+        body = loads_or_none(request.body) if request.body is not None else None
+        if not is_object(body):
+            return RequestFacts(dialect=self.name, answer_known=True, forbidden=(unreadable_reason(request),))
+        asked = body.get("requests")
+        bodies = [each for each in asked if is_object(each)] if is_array(asked) else [body]
+        return RequestFacts(
+            dialect=self.name,
+            model=model_of(request),
+            input_tokens_estimate=sum(input_tokens_estimate(in_camel_case(each)) for each in bodies),
+            answer_known=True,
+        )
+
+    def reader(self, facts: RequestFacts, headers: Headers) -> AnswerReader:  # noqa: ARG002 every answer is of one kind
+        """A fresh reader; its facts are complete after `finish`."""
+        return GeminiWholeReader(headers)
+
+    def failure(self, status: int, headers: Headers, body: bytes, *, now: datetime | None = None) -> Failure:
+        """See gemini_failures.py."""
+        return gemini_failure_of_status(status, headers=headers, body=body, now=now)
+
+
+class GeminiWholeReader:
+    """One attempt's reader; not shared. An answer is useful when it has a vector or a count."""
+
+    __slots__ = ("_framing", "facts")
+
+    def __init__(self, headers: Headers) -> None:
+        self.facts = AnswerFacts()
+        self._framing = AnswerFraming(headers)
+
+    def feed(self, data: bytes) -> None:
+        """More decoded bytes: kept until the end, since there is nothing to see before it."""
+        self._framing.feed(data)
+
+    def finish(self) -> None:
+        """The body ended cleanly: read it."""
+        for event in self._framing.finish():
+            answer = loads_or_none(event.data)
+            self.facts.ended = answer is not None
+            if is_array(answer) and answer:
+                answer = answer[0]
+            if is_object(answer):
+                self._read(in_camel_case(answer))
+
+    def _read(self, answer: Mapping[str, object]) -> None:
+        facts = self.facts
+        if error := answer.get("error"):
+            facts.failure = gemini_failure_in_band(error)
+        if is_object(usage := answer.get("usageMetadata")):
+            facts.usage = usage_of(usage)
+        counted = whole_number(answer.get("totalTokens")) is not None
+        facts.content = facts.useful = bool(answer.get("embedding") or answer.get("embeddings")) or counted
+        facts.chunks = int(facts.content)
