@@ -1,7 +1,6 @@
 """Which dialect reads a request: the first that recognises it, else the generic one."""
 
 from hedgerow.dialects.anthropic import AnthropicMessages
-from hedgerow.dialects.anthropic import AnthropicMessages
 from hedgerow.dialects.base import Dialect
 from hedgerow.dialects.callables import Callables
 from hedgerow.dialects.gemini import Gemini
@@ -13,7 +12,14 @@ from hedgerow.values.request import WireRequest
 
 __all__ = ["DIALECTS", "GENERIC", "dialect_for"]
 
-DIALECTS: tuple[Dialect, ...] = (OpenAIChat(), OpenAIEmbeddings(), AnthropicMessages(), AnthropicMessages(), Callables())
+DIALECTS: tuple[Dialect, ...] = (
+    OpenAIChat(),
+    OpenAIEmbeddings(),
+    AnthropicMessages(),
+    Gemini(),
+    GeminiWhole(),
+    Callables(),
+)
 GENERIC: Dialect = Generic()
 
 

@@ -16,6 +16,7 @@ from hedgerow.sandbox.anthropic import AnthropicMessages
 from hedgerow.sandbox.connection import Connection, ConnectionLost
 from hedgerow.sandbox.content import Answer, Call, ReportedUsage, compose
 from hedgerow.sandbox.draws import Arrival, Draw, DrawSource
+from hedgerow.sandbox.gemini import GeminiContent, GeminiWhole
 from hedgerow.sandbox.http1 import BadRequest, HttpRequest, read_request, response_head
 from hedgerow.sandbox.meter import BILLS, Bill, Entry, Meter
 from hedgerow.sandbox.openai_chat import OpenAIChat
@@ -32,7 +33,13 @@ __all__ = ["Sandbox", "SandboxSettings"]
 HOST = "127.0.0.1"
 BACKLOG = 4096
 MODELS = ("sandbox-large", "sandbox-small", "sandbox-embedding")
-WIRE_FORMATS: tuple[WireFormat, ...] = (OpenAIChat(), OpenAIEmbeddings(), AnthropicMessages())
+WIRE_FORMATS: tuple[WireFormat, ...] = (
+    OpenAIChat(),
+    OpenAIEmbeddings(),
+    AnthropicMessages(),
+    GeminiContent(),
+    GeminiWhole(),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
