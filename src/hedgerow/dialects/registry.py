@@ -8,6 +8,7 @@ from hedgerow.dialects.gemini_whole import GeminiWhole
 from hedgerow.dialects.generic import Generic
 from hedgerow.dialects.openai_chat import OpenAIChat
 from hedgerow.dialects.openai_embeddings import OpenAIEmbeddings
+from hedgerow.dialects.openai_responses import OpenAIResponses
 from hedgerow.values.request import WireRequest
 
 __all__ = ["DIALECTS", "GENERIC", "dialect_for"]
@@ -15,6 +16,7 @@ __all__ = ["DIALECTS", "GENERIC", "dialect_for"]
 DIALECTS: tuple[Dialect, ...] = (
     OpenAIChat(),
     OpenAIEmbeddings(),
+    OpenAIResponses(),
     AnthropicMessages(),
     Gemini(),
     GeminiWhole(),

@@ -22,6 +22,7 @@ from hedgerow.sandbox.meter import BILLS, Bill, Entry, Meter
 from hedgerow.sandbox.openai_chat import OpenAIChat
 from hedgerow.sandbox.openai_embeddings import OpenAIEmbeddings
 from hedgerow.sandbox.openai_errors import error_body
+from hedgerow.sandbox.openai_responses import OpenAIResponses
 from hedgerow.sandbox.profile_files import load_profile
 from hedgerow.sandbox.replayed import load_calls
 from hedgerow.sandbox.script import Script, parse_script
@@ -36,6 +37,7 @@ MODELS = ("sandbox-large", "sandbox-small", "sandbox-embedding")
 WIRE_FORMATS: tuple[WireFormat, ...] = (
     OpenAIChat(),
     OpenAIEmbeddings(),
+    OpenAIResponses(),
     AnthropicMessages(),
     GeminiContent(),
     GeminiWhole(),
