@@ -27,6 +27,7 @@ from hedgerow.record.history import Circumstances, event_of
 from hedgerow.record.memory import MemoryStore
 from hedgerow.record.recorder import Hook, Recorder, Store
 from hedgerow.record.state import StateFile
+from hedgerow.retry_ledger import Ledger
 from hedgerow.settings import Policy
 from hedgerow.umpire import Umpire
 from hedgerow.units import parse_share
@@ -79,22 +80,36 @@ class Hedger:
         self._closed = False
 
     async def send(
-        self, request: WireRequest, call: Call, *, sdk_retry: int = 0, obstacle: str | None = None
+        self,
+        request: WireRequest,
+        call: Call,
+        *,
+        sdk_retry: int = 0,
+        ledger: Ledger | None = None,
+        obstacle: str | None = None,
     ) -> Delivery:
         """Send one request, hedged if its plan allows; the response returned must be read to its end or closed.
 
-        sdk_retry: how often the SDK has tried it before. obstacle: why it cannot be sent twice, None if it can. Raises what
-        the call itself would raise without hedging.
+        sdk_retry: how often the SDK has tried it before; ledger: what those tries have cost. obstacle: why it cannot be sent
+        twice, None if it can. Raises what the call itself would raise without hedging.
         """
+        elapsed_s = self._since_first_try(ledger)
+        if self.policy.timeout_s is not None and elapsed_s >= self.policy.timeout_s:
+            raise call.deadline_error(f"timeout_s = {self.policy.timeout_s:g} s is over, tries of the SDK included")
         dialect = dialect_for(request)
         facts = dialect.facts(request)
         whole = _whole_of(dialect, request, facts) if self.policy.upstream_stream else None
         if whole is not None and (facts.dialect, facts.model) in self._never_streamed:
             whole = None
         order = Order(dialect=dialect, facts=facts, streamed_body=whole)
-        caller = self._caller(sdk_retry, obstacle)
+        caller = self._caller(sdk_retry, obstacle, ledger, elapsed_s)
         race = self._race(call, order, caller)
-        delivery = await race.run()
+        try:
+            delivery = await race.run()
+        finally:
+            if ledger is not None:
+                ledger.attempts += len(race.attempts)
+                ledger.backups += max(0, len(race.attempts) - 1)
         if whole is None or not self._refused(race, delivery):
             return delivery
         self._never_streamed.add((facts.dialect, facts.model))
@@ -172,7 +187,16 @@ class Hedger:
             await asyncio.sleep(POLL_S)
         self.close()
 
-    def _caller(self, sdk_retry: int, obstacle: str | None) -> Caller:
+    def _since_first_try(self, ledger: Ledger | None) -> float:
+        """Seconds since the SDK first tried this request; 0 at that try."""
+        if ledger is None:
+            return 0.0
+        now_s = self.clock.now()
+        if ledger.began_s is None:
+            ledger.began_s = now_s
+        return now_s - ledger.began_s
+
+    def _caller(self, sdk_retry: int, obstacle: str | None, ledger: Ledger | None, elapsed_s: float) -> Caller:
         said = current_context()
         return Caller(
             at=self.clock.utc() if self.policy.hours else None,
@@ -180,6 +204,8 @@ class Hedger:
             deadline_s=said.deadline_s,
             hedge=said.hedge,
             sdk_retry=sdk_retry,
+            spent=None if ledger is None else ledger.backups,
+            elapsed_s=elapsed_s,
             obstacle="closed" if self._closed else obstacle,
             control=self._random.random() < parse_share(self.policy.control_share),
         )

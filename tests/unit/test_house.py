@@ -42,7 +42,7 @@ def edge(*third_parties: str, also: tuple[str, ...] = ()) -> Area:
     return Area(layer=4, third_parties=frozenset(third_parties), also=also)
 
 
-NOUNS = Area(layer=0, also=("call_context", "clock", "errors", "hours", "setting_kinds", "settings", "units", "values"))
+NOUNS = Area(layer=0, also=("call_context", "clock", "errors", "hours", "retry_ledger", "setting_kinds", "settings", "units", "values"))
 MECHANISM = Area(layer=1, third_parties=frozenset({"orjson"}), impure=IMPURE)
 DECISION = Area(layer=2, also=("policy", "race.machine", "race.signals"), impure=IMPURE)
 ENGINE = Area(layer=3, also=("engine", "race", "record", "sync_hedger", "umpire"))
@@ -58,6 +58,7 @@ AREAS: dict[str, Area] = {
     "clock": NOUNS,
     "call_context": NOUNS,
     "hours": NOUNS,
+    "retry_ledger": NOUNS,
     "setting_kinds": NOUNS,
     "cost": replace(MECHANISM, third_parties=frozenset({"genai_prices", "orjson"})),
     "dashboard": replace(SHELL, third_parties=frozenset({"orjson", "plotly"})),

@@ -1,6 +1,6 @@
 """What holds for a request before it is sent: may it be hedged, and if not, why not."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hedgerow.settings import Policy
@@ -13,14 +13,16 @@ __all__ = ["Caller", "Limits", "Plan", "make_plan"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """What is known of who calls, and when. at: wall time (aware; None = hours do not apply). obstacle: why the caller's side
-    cannot send it twice ("body_not_replayable", "closed"). sdk_retry: how often the SDK has tried before. control: it was
-    drawn for the control share."""
+    cannot send it twice ("body_not_replayable", "closed"). sdk_retry: how often the SDK has tried before; spent: backups of
+    those tries (None = not known), elapsed_s: since the first of them. control: it was drawn for the control share."""
 
     at: datetime | None = None
     segment: str | None = None
     deadline_s: float | None = None
     hedge: bool = True
     sdk_retry: int = 0
+    spent: int | None = None
+    elapsed_s: float = 0.0
     obstacle: str | None = None
     control: bool = False
 
@@ -76,7 +78,7 @@ class Limits:
             return "segment"
         if caller.control:
             return "control"
-        if caller.sdk_retry:
+        if caller.sdk_retry and (caller.spent is None or caller.spent >= policy.max_backups):
             return "sdk_retry"  # the SDK's retries sit above us: racing each of them would multiply the attempts
         return None if policy.hedges else "max_backups:0"
 
@@ -107,7 +109,14 @@ def make_plan(
         refusal = "off"
     elif counted and not warm:
         refusal = "cold"
-    return limits.plan(facts, refusal, counted=counted, stall_s=stall_s)
+    plan = limits.plan(facts, refusal, counted=counted, stall_s=stall_s)
+    return replace(plan, rules=_left(plan.rules, caller)) if caller.sdk_retry else plan
+
+
+def _left(rules: RaceRules, caller: Caller) -> RaceRules:
+    """What earlier tries have left of them."""
+    timeout_s = None if rules.timeout_s is None else max(rules.timeout_s - caller.elapsed_s, 0.0)
+    return replace(rules, max_backups=max(rules.max_backups - (caller.spent or 0), 0), timeout_s=timeout_s)
 
 
 def _rules(facts: RequestFacts, policy: Policy, may: tuple[bool, bool], stall_s: float | None) -> RaceRules:

@@ -45,6 +45,16 @@ class Portal:
                 self._settle()
             raise
 
+    async def wait(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """What `run` gives, for a task of any other loop, which it does not block. If the task is cancelled, so is the
+        coroutine."""
+        try:
+            loop = self._ready_loop()
+        except BaseException:
+            work.close()
+            raise
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
     def call(self, function: Callable[[], Result]) -> Result:
         """What a function returns or raises that is run in the portal's thread; straight away if this is that thread."""
         if threading.current_thread() is self._thread:

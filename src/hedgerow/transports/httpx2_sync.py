@@ -14,13 +14,14 @@ from hedgerow.errors import UnsupportedError
 from hedgerow.race.portal import portal
 from hedgerow.race.stream import Delivery
 from hedgerow.record.recorder import Store
+from hedgerow.retry_ledger import Ledger
 from hedgerow.settings import Policy, Target
 from hedgerow.sync_hedger import PerProcess, SyncHedger
 from hedgerow.transports.httpx2_private import async_twin, refuse_http2
-from hedgerow.transports.httpx2_transport import AsyncTransport, DeliveredBody
+from hedgerow.transports.httpx2_transport import AsyncTransport, DeliveredBody, ledger_for
 from hedgerow.transports.options import Hedging
 
-__all__ = ["Transport"]
+__all__ = ["Transport", "Wrap", "answered", "close_twin", "next_chunk"]
 
 
 class Transport(httpx2.BaseTransport):
@@ -64,10 +65,10 @@ class Transport(httpx2.BaseTransport):
         self.hedger, self._inner = hedger, inner
         twin = self.twin = PerProcess(lambda: async_twin(inner))
         self._hedged = PerProcess(lambda: wrap(twin()))
-        finalize(self, _close, self.twin)
+        finalize(self, close_twin, self.twin)
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        response, chunks = portal().run(_answered(self._hedged(), _readable(request)))
+        response, chunks = portal().run(answered(self._hedged(), _readable(request), ledger_for(request)))
         assert isinstance(response.stream, DeliveredBody)
         extensions = {name: value for name, value in response.extensions.items() if name != "network_stream"}
         return httpx2.Response(
@@ -83,7 +84,7 @@ class Transport(httpx2.BaseTransport):
         self._inner.close()
 
 
-def _close(twin: PerProcess[httpx2.AsyncHTTPTransport]) -> None:
+def close_twin(twin: PerProcess[httpx2.AsyncHTTPTransport]) -> None:
     """A client that is dropped leaves no connections."""
     made = twin.here
     if made is not None:
@@ -93,9 +94,11 @@ def _close(twin: PerProcess[httpx2.AsyncHTTPTransport]) -> None:
 Wrap = Callable[[httpx2.AsyncBaseTransport], AsyncTransport]
 
 
-async def _answered(transport: AsyncTransport, request: httpx2.Request) -> tuple[httpx2.Response, list[bytes] | None]:
+async def answered(
+    transport: AsyncTransport, request: httpx2.Request, ledger: Ledger | None
+) -> tuple[httpx2.Response, list[bytes] | None]:
     """The response, and its body if that is all here: each visit to the portal costs some 50 µs."""
-    response = await transport.handle_async_request(request)
+    response = await transport.send(request, ledger)
     assert isinstance(response.stream, DeliveredBody)
     delivery = response.stream.delivery
     return response, [chunk async for chunk in delivery] if delivery.whole else None
@@ -118,14 +121,14 @@ class _Body(httpx2.SyncByteStream):
         self._delivery, self._portal = delivery, portal()
 
     def __iter__(self) -> Iterator[bytes]:
-        while (chunk := self._portal.run(_next(self._delivery))) is not None:
+        while (chunk := self._portal.run(next_chunk(self._delivery))) is not None:
             yield chunk
 
     def close(self) -> None:
         self._portal.run(self._delivery.aclose())
 
 
-async def _next(delivery: Delivery) -> bytes | None:
+async def next_chunk(delivery: Delivery) -> bytes | None:
     """None at the end: StopAsyncIteration does not travel through a future."""
     return await anext(delivery, None)
 

@@ -12,6 +12,7 @@ from hedgerow.engine import Hedger
 from hedgerow.errors import UnsupportedError
 from hedgerow.race.stream import Delivery
 from hedgerow.record.recorder import Store
+from hedgerow.retry_ledger import Ledger, ledger_of
 from hedgerow.settings import Policy, Target
 from hedgerow.transports.httpx2_private import refuse_http2
 from hedgerow.transports.httpx2_upstream import Httpx2Call, Httpx2Response, Route, TimeOut
@@ -19,7 +20,9 @@ from hedgerow.transports.options import Hedging
 from hedgerow.transports.targets import request_for
 from hedgerow.values.request import WireRequest
 
-__all__ = ["AsyncTransport", "DeliveredBody"]
+__all__ = ["AsyncTransport", "DeliveredBody", "ledger_for"]
+
+SHOULD_RETRY = b"x-should-retry"
 
 
 class AsyncTransport(httpx2.AsyncBaseTransport):
@@ -84,20 +87,24 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         self._inner, self._targets, self._choose, self._deadline = inner, tuple(targets), choose, deadline
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        return await self.send(request, ledger_for(request))
+
+    async def send(self, request: httpx2.Request, ledger: Ledger | None) -> httpx2.Response:
+        """Sends a request whose ledger the caller has looked up in its own context."""
         body = _body_of(request)
         wire = WireRequest(method=request.method, path=request.url.path, headers=tuple(request.headers.raw), body=body)
         call = Httpx2Call(request, self._route(request, body), self._deadline)
-        retry = request.headers.get("x-stainless-retry-count", "0")
         delivery = await self.hedger.send(
             wire,
             call,
-            sdk_retry=int(retry) if retry.isdecimal() else 0,
+            sdk_retry=_sdk_retry(request),
+            ledger=ledger,
             obstacle="body_not_replayable" if body is None else None,
         )
         assert isinstance(delivery.response, Httpx2Response)
         return httpx2.Response(
             delivery.status,
-            headers=list(delivery.headers),
+            headers=_headers(delivery, ledger),
             stream=DeliveredBody(delivery),
             extensions=delivery.response.native.extensions,
         )
@@ -131,6 +138,29 @@ class DeliveredBody(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self.delivery.aclose()
+
+
+def ledger_for(request: httpx2.Request) -> Ledger | None:
+    """The account of this request over the SDK's tries; to be asked in the caller's own task or thread."""
+    size = int(request.headers.get("content-length", "0") or 0)
+    return ledger_of((request.method, str(request.url), size), _sdk_retry(request))
+
+
+def _sdk_retry(request: httpx2.Request) -> int:
+    retry = request.headers.get("x-stainless-retry-count", "0")
+    return int(retry) if retry.isdecimal() else 0
+
+
+def _headers(delivery: Delivery, ledger: Ledger | None) -> list[tuple[bytes, bytes]]:
+    """As the provider sent them. An error after several attempts says how many there were, and that the SDK need not try as
+    often again; a plain 429 is for the SDK's own back-off."""
+    headers = list(delivery.headers)
+    if delivery.status < 400 or delivery.failed_attempts < 2:
+        return headers
+    headers = [(name, value) for name, value in headers if name.lower() != SHOULD_RETRY]
+    if ledger is not None:
+        headers.append((b"hedgerow-attempts", str(ledger.attempts).encode()))
+    return headers if delivery.status == 429 else [*headers, (SHOULD_RETRY, b"false")]
 
 
 def _body_of(request: httpx2.Request) -> bytes | None:
