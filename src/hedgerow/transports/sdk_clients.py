@@ -15,6 +15,7 @@ __all__ = ["SdkClient", "described", "name_of"]
 
 # SDK → the classes of its clients; their subclasses (Azure's, Bedrock's) count as well.
 CLIENTS = {"openai": ("AsyncOpenAI", "OpenAI"), "anthropic": ("AsyncAnthropic", "Anthropic")}
+REQUEST_TIMEOUT = 408
 SUPPORTED = "openai.OpenAI and AsyncOpenAI, anthropic.Anthropic and AsyncAnthropic, and their subclasses"
 
 
@@ -45,7 +46,7 @@ def described(client: object) -> SdkClient:
     sdk: Any = client
     return SdkClient(
         http_client=http_client,
-        home=Home(str(sdk.base_url), sdk.api_key),
+        home=Home(str(sdk.base_url), sdk.api_key or getattr(sdk, "auth_token", None)),
         host=sdk.base_url.host,
         rebuilt=lambda inside: sdk.copy(http_client=inside),
         deadline=lambda message, request: _time_out(sdk_name, message, request),
@@ -64,6 +65,18 @@ def _is_of(client: object, sdk_name: str) -> bool:
 
 
 def _time_out(sdk_name: str, message: str, request: httpx2.Request) -> Exception:
-    error = sys.modules[sdk_name].APITimeoutError(request=request)
+    sdk = sys.modules[sdk_name]
+    error = _last_time_out(sdk, request) if sdk_name == "anthropic" else sdk.APITimeoutError(request=request)
     error.add_note(f"hedgerow: {message}")
     return error
+
+
+def _last_time_out(anthropic: Any, request: httpx2.Request) -> Exception:
+    """anthropic tries again after an APITimeoutError, unless the error is an answer as well, and one that says not to."""
+    answer = httpx2.Response(REQUEST_TIMEOUT, headers={"x-should-retry": "false"}, request=request)
+
+    def say(self: Exception) -> None:
+        anthropic.APIStatusError.__init__(self, "Request timed out.", response=answer, body=None)
+
+    both = (anthropic.APITimeoutError, anthropic.APIStatusError)
+    return type("APITimeoutError", both, {"__init__": say, "__module__": "anthropic"})()
