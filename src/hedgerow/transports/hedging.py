@@ -13,6 +13,7 @@ from hedgerow.errors import UnsupportedError
 from hedgerow.record.recorder import Store
 from hedgerow.settings import Policy, Target
 from hedgerow.sync_hedger import SyncHedger
+from hedgerow.transports.genai_client import hedged_genai, is_genai
 from hedgerow.transports.httpx2_private import clone_client, http_client_of, transport_for, transports_of
 from hedgerow.transports.httpx2_sync import Transport
 from hedgerow.transports.httpx2_transport import AsyncTransport
@@ -36,21 +37,24 @@ def hedged(
 ) -> Client:
     """A copy of an SDK client whose slow calls are rescued by a backup.
 
-    client: an OpenAI, AsyncOpenAI, Anthropic or AsyncAnthropic; its proxies, mounts, limits, redirects, hooks, auth,
-    time-outs and retries stay in force. policy: default Policy(), which spends at most 5 % on losing backups. backup: where
+    client: an OpenAI, AsyncOpenAI, Anthropic, AsyncAnthropic or genai.Client; its proxies, mounts, limits, redirects, hooks,
+    auth, time-outs and retries stay in force. policy: default Policy(), which spends at most 5 % on losing backups. backup: where
     backups go, one Target or several in order of preference (None: the same endpoint). events: a store for events or its
     address, "sqlite:///hedgerow.db" (default: the last 10,000 in memory). state: a file that keeps what was learnt, budget
     included, over restarts (one per process). prices: your own PriceRules, which count before the public list. clock:
     default real time.
 
     An asynchronous copy shares the original's connection pool; closing either closes the connections of both. A synchronous
-    one has a pool with the same settings, on a loop in a thread of hedgerow's own. Raises UnsupportedError for a client that
+    one has a pool with the same settings, on a loop in a thread of hedgerow's own, and so have both halves of a genai.Client,
+    which share one hedger; closing either half ends the hedging of both. Raises UnsupportedError for a client that
     cannot be hedged, with the reason.
     """
+    hedging = Hedging(policy=policy, backup=backup, events=events, state=state, prices=prices, clock=clock)
+    if is_genai(client):
+        return hedged_genai(client, hedging)
     sdk = described(client)
     if any(isinstance(transport, AsyncTransport | Transport) for transport in transports_of(sdk.http_client)):
         raise UnsupportedError("this client is hedged already: hedging it again would multiply the backups")
-    hedging = Hedging(policy=policy, backup=backup, events=events, state=state, prices=prices, clock=clock)
     if isinstance(sdk.http_client, httpx2.AsyncClient):
         return sdk.rebuilt(_hedged_async(sdk, sdk.http_client, hedging))
     return sdk.rebuilt(_hedged_sync(sdk, sdk.http_client, hedging))

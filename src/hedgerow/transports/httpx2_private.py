@@ -31,6 +31,7 @@ Wrap: TypeAlias = Callable[[Any], AnyTransport]
 
 # What httpcore2 generates the synchronous pools from: the same fields under the same names.
 ASYNC_POOLS = {"ConnectionPool": "AsyncConnectionPool", "HTTPProxy": "AsyncHTTPProxy", "SOCKSProxy": "AsyncSOCKSProxy"}
+ITS_OWN_BACKENDS = ("SyncBackend", "AutoBackend")
 ITS_OWN = ("_network_backend", "_connections", "_requests", "_optional_thread_lock")
 
 
@@ -66,15 +67,16 @@ def _nothing(_: object) -> None:
     """In place of a `__del__` that would close a shared pool."""
 
 
-def async_twin(transport: httpx2.BaseTransport) -> httpx2.AsyncHTTPTransport:
-    """An asynchronous transport with the settings of a synchronous one, and a pool of its own. Raises UnsupportedError for
-    transports other than httpx2's own: nobody else's could be interrupted in the middle of a read."""
+def async_twin(transport: AnyTransport) -> httpx2.AsyncHTTPTransport:
+    """An asynchronous transport with the settings of another, and a pool of its own, for another loop. Raises UnsupportedError
+    for transports other than httpx2's own: nobody else's could be interrupted in the middle of a read."""
     import httpcore2
 
-    pool = getattr(transport, "_pool", None) if isinstance(transport, httpx2.HTTPTransport) else None
-    name = ASYNC_POOLS.get(type(pool).__name__)
+    pool = getattr(transport, "_pool", None) if is_plain(transport) else None
+    kind = type(pool).__name__
+    name = ASYNC_POOLS.get(kind) or (kind if kind in ASYNC_POOLS.values() else None)
     backend = getattr(pool, "_network_backend", None)
-    if pool is None or name is None or type(backend).__name__ != "SyncBackend":
+    if pool is None or name is None or type(backend).__name__ not in ITS_OWN_BACKENDS:
         raise UnsupportedError(
             f"a {type(transport).__module__}.{type(transport).__name__} cannot be hedged: a loser in it could not be closed "
             "while it waits; use httpx2.HTTPTransport (its proxy, verify, cert, limits and retries stay in force), or the SDK's "
@@ -113,5 +115,7 @@ def refuse_http2(transport: AnyTransport) -> None:
 
 
 def http_client_of(client: object) -> object:
-    """The HTTP client inside an SDK client, or the object itself if it is one."""
-    return getattr(client, "_client", client)
+    """The HTTP client inside an SDK client, or the object itself if it is one. A genai.Client has two under one hedger; this
+    is the one for threads."""
+    inside = getattr(getattr(client, "_api_client", None), "_httpx_client", None)
+    return inside if inside is not None else getattr(client, "_client", client)

@@ -121,8 +121,13 @@ class _Body(httpx2.SyncByteStream):
         self._delivery, self._portal = delivery, portal()
 
     def __iter__(self) -> Iterator[bytes]:
-        while (chunk := self._portal.run(next_chunk(self._delivery))) is not None:
-            yield chunk
+        try:
+            while (chunk := self._portal.run(next_chunk(self._delivery))) is not None:
+                yield chunk
+        except GeneratorExit:
+            # Whoever leaves its loop early need not close anything: the SDKs' generators fall, and this one with them.
+            self._portal.soon(self._delivery.aclose)
+            raise
 
     def close(self) -> None:
         self._portal.run(self._delivery.aclose())
