@@ -191,7 +191,7 @@ class _Call:
     def __init__(self, functions: _Functions, args: tuple[Any, ...], kwargs: dict[str, Any], way: Way) -> None:
         self._functions, self._args, self._kwargs, self._way = functions, args, kwargs, way
 
-    async def open(self, target: int, notes: ConnectionNotes, body: bytes | None) -> _Items:  # noqa: ARG002
+    async def open(self, target: int, notes: ConnectionNotes, as_stream: object) -> _Items:  # noqa: ARG002
         notes.connected(reused=False)
         return await self._way(self._functions.functions[target], notes, self._args, self._kwargs)
 

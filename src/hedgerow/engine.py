@@ -33,7 +33,7 @@ from hedgerow.umpire import Umpire
 from hedgerow.units import parse_share
 from hedgerow.values.event import Event
 from hedgerow.values.race import Fate
-from hedgerow.values.request import RequestFacts, WireRequest
+from hedgerow.values.request import RequestFacts, StreamedRequest, WireRequest
 
 __all__ = ["Hedger"]
 
@@ -101,7 +101,7 @@ class Hedger:
         whole = _whole_of(dialect, request, facts) if self.policy.upstream_stream else None
         if whole is not None and (facts.dialect, facts.model) in self._never_streamed:
             whole = None
-        order = Order(dialect=dialect, facts=facts, streamed_body=whole)
+        order = Order(dialect=dialect, facts=facts, as_stream=whole)
         caller = self._caller(sdk_retry, obstacle, ledger, elapsed_s)
         race = self._race(call, order, caller)
         try:
@@ -113,7 +113,7 @@ class Hedger:
         if whole is None or not self._refused(race, delivery):
             return delivery
         self._never_streamed.add((facts.dialect, facts.model))
-        return await self._race(call, replace(order, streamed_body=None), caller).run()
+        return await self._race(call, replace(order, as_stream=None), caller).run()
 
     @property
     def events(self) -> Iterable[Event]:
@@ -212,10 +212,10 @@ class Hedger:
 
     def _race(self, call: Call, order: Order, caller: Caller) -> Race:
         """Plan a race and count it. What may not be hedged anyway goes as the caller wrote it."""
-        streamed, now_s = order.streamed_body is not None, self.clock.now()
+        streamed, now_s = order.as_stream is not None, self.clock.now()
         flight = self.pilot.prepare(order.facts, caller, streamed=streamed, now_s=now_s)
         if streamed and not flight.plan.counted:
-            order = replace(order, streamed_body=None)
+            order = replace(order, as_stream=None)
             flight = self.pilot.prepare(order.facts, caller, now_s=now_s)
         at, names = self.clock.utc(), self._names
         self._price(flight, at)
@@ -295,8 +295,9 @@ class Hedger:
         )
 
 
-def _whole_of(dialect: Dialect, request: WireRequest, facts: RequestFacts) -> bytes | None:
-    """The body that asks for a whole answer as a stream; None if the caller streams, or it cannot be asked for so."""
+def _whole_of(dialect: Dialect, request: WireRequest, facts: RequestFacts) -> StreamedRequest | None:
+    """What asks for a whole answer as a stream; None if the caller streams, or it cannot be asked for so."""
     if facts.stream or request.body is None or not isinstance(dialect, StreamingDialect):
         return None
-    return dialect.streamed(request)
+    streamed = dialect.streamed(request)
+    return StreamedRequest(body=streamed) if isinstance(streamed, bytes) else streamed

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 from hedgerow.dialects.headers import Headers
 from hedgerow.values.answer import AnswerFacts
 from hedgerow.values.failure import Failure
-from hedgerow.values.request import RequestFacts, WireRequest
+from hedgerow.values.request import RequestFacts, StreamedRequest, WireRequest
 
 __all__ = ["AnswerReader", "AssemblingReader", "Dialect", "Headers", "StreamingDialect"]
 
@@ -78,8 +78,9 @@ class StreamingDialect(Dialect, Protocol):
     microseconds, so ask once per dialect and not in every call.
     """
 
-    def streamed(self, request: WireRequest) -> bytes | None:
-        """The body that asks for the same answer as a stream; None if this request must go as it was asked."""
+    def streamed(self, request: WireRequest) -> bytes | StreamedRequest | None:
+        """What asks for the same answer as a stream: the body, or more where the address changes, too; None if this request
+        must go as it was asked."""
         ...
 
     def assembling_reader(self, facts: RequestFacts, headers: Headers) -> AssemblingReader:

@@ -99,7 +99,7 @@ class Attempt:
         reported content, for the winner's stream to go on with; cancelled, it closes what it opened."""
         try:
             self._asked_to_stream = order.streams
-            self.response = await call.open(self.target, self, order.streamed_body)
+            self.response = await call.open(self.target, self, order.as_stream)
             self.headers_s = self._clock.now()
             if self.response.status >= 400:
                 await self._read_error(order.dialect, verdicts)

@@ -4,24 +4,24 @@ from dataclasses import dataclass
 
 from hedgerow.dialects.base import AnswerReader, AssemblingReader, Dialect, StreamingDialect
 from hedgerow.dialects.headers import Headers
-from hedgerow.values.request import RequestFacts
+from hedgerow.values.request import RequestFacts, StreamedRequest
 
 __all__ = ["Order"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """streamed_body: what is sent in place of the caller's body, so that an answer which is wanted whole comes as a stream
-    that can be watched; None = the body as the caller wrote it."""
+    """as_stream: what is sent in place of the caller's request, so that an answer which is wanted whole comes as a stream that
+    can be watched; None = the request as the caller wrote it."""
 
     dialect: Dialect
     facts: RequestFacts
-    streamed_body: bytes | None = None
+    as_stream: StreamedRequest | None = None
 
     @property
     def streams(self) -> bool:
         """Do the answers come as streams?"""
-        return self.facts.stream or self.streamed_body is not None
+        return self.facts.stream or self.as_stream is not None
 
     def reader(self, headers: Headers) -> AnswerReader:
         """A fresh reader for an attempt's answer."""
@@ -29,6 +29,6 @@ class Order:
 
     def assembling_reader(self, headers: Headers) -> AssemblingReader | None:
         """A fresh reader that puts a whole answer together, where that is wanted."""
-        if self.streamed_body is None or not isinstance(self.dialect, StreamingDialect):
+        if self.as_stream is None or not isinstance(self.dialect, StreamingDialect):
             return None
         return self.dialect.assembling_reader(self.facts, headers)

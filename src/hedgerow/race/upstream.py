@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from hedgerow.values.failure import Failure
+from hedgerow.values.request import StreamedRequest
 
 __all__ = ["Call", "ConnectionNotes", "UpstreamResponse"]
 
@@ -38,8 +39,8 @@ class UpstreamResponse(Protocol):
 class Call(Protocol):
     """One request, and how to send it to each of its targets (0 = where the caller wanted it to go)."""
 
-    async def open(self, target: int, notes: ConnectionNotes, body: bytes | None) -> UpstreamResponse:
-        """Send it, with `body` in place of the caller's if given, and wait for the response's headers. Cancelling closes the
+    async def open(self, target: int, notes: ConnectionNotes, as_stream: StreamedRequest | None) -> UpstreamResponse:
+        """Send it, asking for a stream if given, and wait for the response's headers. Cancelling closes the
         connection."""
         ...
 

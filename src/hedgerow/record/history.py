@@ -47,7 +47,7 @@ def event_of(race: RaceSeen, seen: Circumstances) -> Event:
         dialect=facts.dialect,
         model=facts.model,
         stream=facts.stream,
-        upstream_stream=race.order.streamed_body is not None,
+        upstream_stream=race.order.as_stream is not None,
         tools=facts.tools,
         effort=facts.effort,
         deadline_s=race.state.rules.timeout_s if flight.deadline_s is None else flight.deadline_s,

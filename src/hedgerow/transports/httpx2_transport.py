@@ -18,7 +18,7 @@ from hedgerow.transports.httpx2_private import refuse_http2
 from hedgerow.transports.httpx2_upstream import Httpx2Call, Httpx2Response, Route, TimeOut
 from hedgerow.transports.options import Hedging
 from hedgerow.transports.targets import request_for
-from hedgerow.values.request import WireRequest
+from hedgerow.values.request import StreamedRequest, WireRequest
 
 __all__ = ["AsyncTransport", "DeliveredBody", "ledger_for"]
 
@@ -114,11 +114,11 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
     def _route(self, request: httpx2.Request, body: bytes | None) -> Route:
-        def route(target: int, other_body: bytes | None) -> tuple[httpx2.AsyncBaseTransport, httpx2.Request]:
-            copy = _copy_of(request, other_body)
+        def route(target: int, as_stream: StreamedRequest | None) -> tuple[httpx2.AsyncBaseTransport, httpx2.Request]:
+            copy = _copy_of(request, as_stream)
             if target == 0:
                 return self._inner, copy
-            sent = request_for(self._targets[target - 1], copy, other_body or body or b"")
+            sent = request_for(self._targets[target - 1], copy, as_stream.body if as_stream else body or b"")
             return self._choose(sent.url), sent
 
         return route
@@ -171,16 +171,22 @@ def _body_of(request: httpx2.Request) -> bytes | None:
         return None
 
 
-def _copy_of(request: httpx2.Request, other_body: bytes | None) -> httpx2.Request:
+def _copy_of(request: httpx2.Request, as_stream: StreamedRequest | None) -> httpx2.Request:
     """The same request, for one attempt: what one attempt's extensions say is not said of another."""
-    headers, stream = request.headers, request.stream
+    url, headers, stream = request.url, request.headers, request.stream
     accepted = headers.get("accept-encoding")
     if accepted is not None and (readable := decodable_accept_encoding(accepted)) != accepted:
         headers = headers.copy()
         headers["accept-encoding"] = readable
-    if other_body is not None:
-        headers, stream = headers.copy(), httpx2.ByteStream(other_body)
-        headers["content-length"] = str(len(other_body))
-    return httpx2.Request(
-        request.method, request.url, headers=headers, stream=stream, extensions=dict(request.extensions)
-    )
+    if as_stream is not None:
+        url, headers, stream = _url_of(url, as_stream), headers.copy(), httpx2.ByteStream(as_stream.body)
+        headers["content-length"] = str(len(as_stream.body))
+    return httpx2.Request(request.method, url, headers=headers, stream=stream, extensions=dict(request.extensions))
+
+
+def _url_of(url: httpx2.URL, as_stream: StreamedRequest) -> httpx2.URL:
+    if as_stream.ending is not None:
+        before, after = (ending.encode() for ending in as_stream.ending)
+        path, mark, query = url.raw_path.partition(b"?")
+        url = url.copy_with(raw_path=path.removesuffix(before) + after + mark + query)
+    return url.copy_merge_params(dict(as_stream.query)) if as_stream.query else url

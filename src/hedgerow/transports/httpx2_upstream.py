@@ -9,11 +9,12 @@ import httpx2
 from hedgerow.race.upstream import ConnectionNotes
 from hedgerow.transports.httpx2_private import is_plain, pool_of
 from hedgerow.values.failure import Failure, FailureKind
+from hedgerow.values.request import StreamedRequest
 
 __all__ = ["Httpx2Call", "Httpx2Response"]
 
 TRANSIENT = (httpx2.ConnectError, httpx2.ReadError, httpx2.WriteError, httpx2.CloseError, httpx2.RemoteProtocolError)
-Route = Callable[[int, bytes | None], tuple[httpx2.AsyncBaseTransport, httpx2.Request]]
+Route = Callable[[int, StreamedRequest | None], tuple[httpx2.AsyncBaseTransport, httpx2.Request]]
 TimeOut = Callable[[str, httpx2.Request], Exception]
 
 
@@ -49,14 +50,14 @@ class Httpx2Response:
 class Httpx2Call:
     """One request.
 
-    `route` gives the transport and a fresh request for a target, with another body if given; `deadline` makes the error for a
+    `route` gives the transport and a fresh request for a target, asking for a stream if given; `deadline` makes the error for a
     request that ran out of its `timeout_s` (the SDK's own, so that it is not retried)."""
 
     def __init__(self, request: httpx2.Request, route: Route, deadline: TimeOut | None = None) -> None:
         self._request, self._route, self._deadline = request, route, deadline
 
-    async def open(self, target: int, notes: ConnectionNotes, body: bytes | None) -> Httpx2Response:
-        transport, request = self._route(target, body)
+    async def open(self, target: int, notes: ConnectionNotes, as_stream: StreamedRequest | None) -> Httpx2Response:
+        transport, request = self._route(target, as_stream)
         if is_plain(transport):
             request.extensions["trace"] = _Trace(notes, request.extensions)
         else:

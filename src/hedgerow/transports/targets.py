@@ -1,5 +1,6 @@
 """Rewrites a request for a backup target: its URL, its key, and what the target lays over the body."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -19,6 +20,7 @@ CREDENTIAL_HEADERS = (
     "api-key",
     "x-api-key",
     "x-goog-api-key",
+    "x-goog-user-project",
     "proxy-authorization",
     "cookie",
     "anthropic-user-profile-id",
@@ -26,6 +28,12 @@ CREDENTIAL_HEADERS = (
     "openai-organization",
     "openai-project",
 )
+# What follows the base URL of Google's SDK, which has no version; and where the model stands in it.
+GEMINI = re.compile(
+    r"(?:/v[0-9][^/]*)?/(?:projects/.+/)?(?:publishers/[^/]+/)?(?:models|tunedModels|endpoints)/[^/:]+:[A-Za-z]+$"
+)
+GEMINI_MODEL = re.compile(r"(?<=/models/)[^/:]+(?=:[A-Za-z]+$)")
+KEY_PARAMETER = "key"  # Gemini takes the key in the address as well
 ENDPOINTS = ("/chat/completions", "/embeddings", "/responses", "/v1/messages")  # what follows the base URL an SDK takes
 
 
@@ -56,7 +64,7 @@ def place_of(target: Target, number: int, home: Home) -> Place:
 
 def billing_of(target: Target, home: Home) -> TargetBilling:
     """How a target bills, for the cost in events."""
-    model, tier = target.set.get("model"), target.set.get("service_tier")
+    model, tier = target.set.get("model"), target.set.get("service_tier") or target.set.get("serviceTier")
     return TargetBilling(
         provider_url=target.base_url or home.base_url,
         model=model if isinstance(model, str) else None,
@@ -68,18 +76,25 @@ def billing_of(target: Target, home: Home) -> TargetBilling:
 def request_for(target: Target, request: httpx2.Request, body: bytes) -> httpx2.Request:
     """The request as it goes to the target. A key is never sent to a foreign origin: without an `api_key` of its own such a
     target gets none."""
-    url = _url_for(target, request.url)
+    url, over = _url_for(target, request.url), dict(target.set)
     headers = request.headers.copy()
+    if GEMINI_MODEL.search(url.path) and isinstance(over.get("model"), str):
+        url = url.copy_with(path=GEMINI_MODEL.sub(str(over.pop("model")), url.path))
+    in_address = KEY_PARAMETER in url.params
+    if in_address and target.api_key is not None:
+        url = url.copy_set_param(KEY_PARAMETER, target.api_key)
+    elif in_address and _origin(url) != _origin(request.url):
+        url = url.copy_remove_param(KEY_PARAMETER)
     if _origin(url) != _origin(request.url):
         headers["host"] = url.netloc.decode("ascii")
         for name in CREDENTIAL_HEADERS:
-            if not (target.api_key is not None and name in _key_headers(request.headers)):
+            if not (target.api_key is not None and name in _key_headers(request.headers, in_address=in_address)):
                 headers.pop(name, None)
     if target.api_key is not None:
-        for name in _key_headers(request.headers):
+        for name in _key_headers(request.headers, in_address=in_address):
             headers[name] = f"Bearer {target.api_key}" if name == "authorization" else target.api_key
-    if target.set:
-        body = orjson.dumps(_laid_over(orjson.loads(body), target.set))
+    if over:
+        body = orjson.dumps(_laid_over(orjson.loads(body), over))
         headers["content-length"] = str(len(body))
     return httpx2.Request(request.method, url, headers=headers, content=body, extensions=dict(request.extensions))
 
@@ -88,13 +103,16 @@ def _url_for(target: Target, url: httpx2.URL) -> httpx2.URL:
     if target.base_url is None:
         return url
     base = httpx2.URL(target.base_url)
-    endpoint = next((end for end in ENDPOINTS if url.path.endswith(end)), url.path)
+    of_gemini = GEMINI.search(url.path)
+    endpoint = of_gemini[0] if of_gemini else next((end for end in ENDPOINTS if url.path.endswith(end)), url.path)
     return base.copy_with(path=base.path.rstrip("/") + endpoint, query=url.query or None)
 
 
-def _key_headers(headers: httpx2.Headers) -> list[str]:
-    """Where the client put its key: Azure's clients in `api-key`, Anthropic's in `x-api-key` or as a bearer token."""
-    return [name for name in ("api-key", "x-api-key", "authorization") if name in headers][:1] or ["authorization"]
+def _key_headers(headers: httpx2.Headers, *, in_address: bool) -> list[str]:
+    """Where the client put its key: Azure's clients in `api-key`, Anthropic's in `x-api-key` or as a bearer token, Google's in
+    `x-goog-api-key`; none if only the address has it."""
+    found = [name for name in ("api-key", "x-api-key", "x-goog-api-key", "authorization") if name in headers][:1]
+    return found or ([] if in_address else ["authorization"])
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["SIZES", "Key", "RequestFacts", "WireRequest", "size_class"]
+__all__ = ["SIZES", "Key", "RequestFacts", "StreamedRequest", "WireRequest", "size_class"]
 
 SIZE_CLASSES = ((1_000, "1k"), (8_000, "8k"), (32_000, "32k"))
 SIZES = (*(name for _, name in SIZE_CLASSES), "more")
@@ -23,6 +23,18 @@ class WireRequest:
             if key.lower() == name:
                 return value.decode("latin-1")
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamedRequest:
+    """How a request asks for the same answer as a stream: with another body, or, where the API asks by address, at another.
+
+    `ending`: what its path ends with, and what it ends with instead; `query`: parameters laid over the caller's.
+    """
+
+    body: bytes
+    ending: tuple[str, str] | None = None
+    query: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

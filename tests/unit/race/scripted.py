@@ -9,7 +9,7 @@ import orjson
 from hedgerow.clock import ManualClock
 from hedgerow.race.upstream import ConnectionNotes
 from hedgerow.values.failure import Failure, FailureKind
-from hedgerow.values.request import WireRequest
+from hedgerow.values.request import StreamedRequest, WireRequest
 
 JSON = ((b"content-type", b"application/json"),)
 SSE = ((b"content-type", b"text/event-stream"),)
@@ -78,9 +78,9 @@ class Carrier:
     bodies: list[bytes | None] = field(default_factory=list)
     tasks_seen: list[int] = field(default_factory=list)
 
-    async def open(self, target: int, notes: ConnectionNotes, body: bytes | None) -> "Response":
+    async def open(self, target: int, notes: ConnectionNotes, as_stream: StreamedRequest | None) -> "Response":
         number = len(self.opened)
-        self.bodies.append(body)
+        self.bodies.append(None if as_stream is None else as_stream.body)
         self.opened.append(target)
         self.tasks_seen.append(len(asyncio.all_tasks()))
         does = self.scripts[number]
