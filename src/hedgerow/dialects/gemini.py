@@ -7,16 +7,18 @@ stream becomes one body in gemini_assembly.
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from hedgerow.dialects.base import AnswerReader
+from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.gemini_answer import GeminiReader
+from hedgerow.dialects.gemini_assembly import AssemblingGeminiReader, streamed_content
 from hedgerow.dialects.gemini_failures import gemini_failure_of_status
 from hedgerow.dialects.gemini_paths import STREAM, WHOLE, in_camel_case, method_of, model_of
 from hedgerow.dialects.gemini_safety import reservations, tools_in
 from hedgerow.dialects.headers import Headers
 from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number, written_length
+from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
 from hedgerow.dialects.openai_chat import ATTACHMENT_TOKENS, CHARS_PER_TOKEN, unreadable_reason
 from hedgerow.values.failure import Failure
-from hedgerow.values.request import RequestFacts, WireRequest, size_class
+from hedgerow.values.request import RequestFacts, StreamedRequest, WireRequest, size_class
 
 __all__ = ["Gemini", "input_tokens_estimate"]
 
@@ -63,6 +65,18 @@ class Gemini:
     def failure(self, status: int, headers: Headers, body: bytes, *, now: datetime | None = None) -> Failure:
         """See gemini_failures.py."""
         return gemini_failure_of_status(status, headers=headers, body=body, now=now)
+
+    def streamed(self, request: WireRequest) -> StreamedRequest | None:
+        """See gemini_assembly.py."""
+        return streamed_content(request)
+
+    def assembling_reader(self, facts: RequestFacts, headers: Headers) -> AssemblingReader:  # noqa: ARG002
+        """A fresh reader that also gives the answer as one body."""
+        return AssemblingGeminiReader(headers)
+
+    def refuses_streaming(self, status: int, body: bytes) -> bool:
+        """Does it say that this model has no streams?"""
+        return refuses_streaming(status, body) or (status == 400 and f"{STREAM} is not".encode() in body)
 
 
 def input_tokens_estimate(fields: Mapping[str, object]) -> int:

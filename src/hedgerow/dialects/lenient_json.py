@@ -5,7 +5,7 @@ from typing import TypeGuard
 
 import orjson
 
-__all__ = ["is_array", "is_object", "loads_or_none", "text_of", "whole_number", "written_length"]
+__all__ = ["is_array", "is_object", "loads_or_none", "text_of", "whole_number", "written", "written_length"]
 
 
 def loads_or_none(data: bytes) -> object:
@@ -40,6 +40,14 @@ def whole_number(value: object) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def written(value: object) -> bytes:
+    """A value that was read here, as JSON again. RecursionError if it is nested deeper than Python goes (hundreds of levels)."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # half a surrogate pair, or nested deeper than orjson goes
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def written_length(value: object) -> int:

@@ -3,13 +3,10 @@
 Fields nobody knows are kept: see openai_assembly_growth for how they grow, openai_assembly_choices for what a choice is.
 """
 
-import json
 from types import MappingProxyType
 
-import orjson
-
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object
+from hedgerow.dialects.lenient_json import is_array, is_object, written
 from hedgerow.dialects.openai_assembly_choices import Choices
 from hedgerow.dialects.openai_assembly_growth import First, Kinds, Record, Replaced
 from hedgerow.dialects.openai_chat_answer import ChatAnswerReader
@@ -52,7 +49,7 @@ class Assembler:
         Of a stream that was cut it gives what came until then, which is no answer to hand to anybody. RecursionError if a
         field is nested deeper than Python's own recursion limit allows (hundreds of levels).
         """
-        return _dumps(self._completion() if self._whole is None else self._whole)
+        return written(self._completion() if self._whole is None else self._whole)
 
     def _completion(self) -> dict[str, object]:
         answer = self._answer.grown()
@@ -109,10 +106,3 @@ class AssemblingChatReader(ChatAnswerReader):
         super()._read_completion(completion)
         self._assembler.take(completion)
         self._handed_on = True
-
-
-def _dumps(value: object) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # half a surrogate pair, or nested deeper than orjson goes
-        return json.dumps(value, separators=(",", ":")).encode()

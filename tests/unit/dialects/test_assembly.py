@@ -256,6 +256,6 @@ def test_headers_are_those_of_a_json_body_and_otherwise_the_provider_s():
     ]
 
 
-def test_only_chat_can_be_streamed_on_its_caller_s_behalf():
+def test_which_dialects_can_stream_on_their_caller_s_behalf():
     able = [dialect.name for dialect in (*DIALECTS, GENERIC) if isinstance(dialect, StreamingDialect)]
-    assert able == ["openai_chat"]
+    assert able == ["openai_chat", "openai_responses", "anthropic", "gemini"]
