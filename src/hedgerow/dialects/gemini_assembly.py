@@ -28,8 +28,7 @@ UNFINISHED_CALL = ("partialArgs", "willContinue")
 
 def streamed_content(request: WireRequest) -> StreamedRequest | None:
     """The same body at the stream's address. None if it must go as it was asked: its stream would say less than its answer
-    (sound, images, probabilities, several candidates,
-    what Google's own tools found), or it is not known what it would say."""
+    (sound, images, probabilities, several candidates, what Google's own tools found), or nobody knows what it would say."""
     if method_of(request) != WHOLE or not request.path.endswith(ENDING[0]) or "-image" in (model_of(request) or ""):
         return None
     try:
@@ -50,9 +49,8 @@ def _loses_something(body: Mapping[str, object]) -> bool:
     probabilities = settings.get("responseLogprobs") or settings.get("logprobs") is not None
     several = settings.get("candidateCount") not in (None, 1)  # a cut after the first of them would look like the end
     on_the_server = any(kind not in CLIENT_TOOLS for kind in tools_in(body))
-    return bool(
-        not known or other_than_text or probabilities or on_the_server or _calls_in_pieces(body.get("toolConfig"))
-    )
+    in_pieces = _calls_in_pieces(body.get("toolConfig"))
+    return bool(not known or other_than_text or probabilities or several or on_the_server or in_pieces)
 
 
 def _calls_in_pieces(tool_config: object) -> bool:
