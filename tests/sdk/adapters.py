@@ -11,6 +11,7 @@ from typing import Any
 
 import anthropic
 import openai
+from google import genai
 from tests.sdk.racing import scripted
 
 import hedgerow
@@ -137,6 +138,29 @@ def _anthropic(sandbox: SandboxProcess, sync: bool) -> Any:
     return kind(base_url=sandbox.url, api_key="k", max_retries=0)
 
 
+class _GenaiForThreads(genai.Client):
+    """A genai.Client has both halves: which one a test speaks through."""
+
+
+class _GenaiForLoops(genai.Client):
+    """As above."""
+
+
+def _genai(sandbox: SandboxProcess, sync: bool) -> Any:
+    kind = _GenaiForThreads if sync else _GenaiForLoops
+    return kind(api_key="k", http_options={"base_url": sandbox.url})
+
+
+def _half(client: Any) -> Any:
+    return client if isinstance(client, _GenaiForThreads) else client.aio
+
+
+def _content(client: Any, headers: dict[str, str], streamed: bool) -> Any:
+    models = _half(client).models
+    call = models.generate_content_stream if streamed else models.generate_content
+    return call(model="m", contents="hi", config={"http_options": {"headers": headers}})
+
+
 def _chat(client: Any, headers: dict[str, str], streamed: bool) -> Any:
     return client.chat.completions.create(model="m", messages=MESSAGES, stream=streamed, extra_headers=headers)
 
@@ -170,5 +194,15 @@ ADAPTERS = (
         send=_message,
         text=lambda answer: "".join(block.text for block in answer.content if block.type == "text"),
         piece=lambda event: getattr(event.delta, "text", "") if event.type == "content_block_delta" else "",
+    ),
+    Adapter(
+        name="gemini",
+        plain=_genai,
+        send=_content,
+        text=lambda answer: answer.text or "",
+        piece=lambda chunk: chunk.text or "",
+        status=lambda error: getattr(error, "code", None),
+        close=lambda stream: stream.aclose() if hasattr(stream, "aclose") else stream.close(),
+        shut=lambda client: client.close if isinstance(client, _GenaiForThreads) else client.aio.aclose,
     ),
 )
