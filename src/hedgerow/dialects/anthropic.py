@@ -25,6 +25,7 @@ from hedgerow.values.request import RequestFacts, WireRequest, size_class
 __all__ = ["AnthropicMessages"]
 
 MESSAGES = re.compile(r"(?:.*/)?v1/messages")
+UNCHECKED_INPUT = "fine-grained-tool-streaming"  # a beta: what streams of a tool's input need not be JSON
 # Vertex names model and manner in the path; only its streams are streams.
 VERTEX = re.compile(r".*/publishers/anthropic/models/([^/:]+):(rawPredict|streamRawPredict)")
 
@@ -70,7 +71,7 @@ class AnthropicMessages:
 
     def streamed(self, request: WireRequest) -> bytes | None:
         """See anthropic_assembly.py; None on Vertex, whose streams have a path of their own, and for what is not strict JSON."""
-        if VERTEX.fullmatch(request.path.rstrip("/")):
+        if VERTEX.fullmatch(request.path.rstrip("/")) or UNCHECKED_INPUT in (request.header(b"anthropic-beta") or ""):
             return None
         try:
             body: object = orjson.loads(request.body or b"")

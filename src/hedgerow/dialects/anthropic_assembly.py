@@ -22,13 +22,17 @@ APPENDED = {"text_delta": "text", "thinking_delta": "thinking"}
 
 
 def streamed_message(body: Mapping[str, object]) -> bytes | None:
-    """The request with `stream` laid in; None if it is a stream already, or has a field that we do not know.
+    """The request with `stream` laid in; None if it is a stream already, has a field that we do not know, or a tool
+    whose input is streamed unchecked and need not be JSON.
 
     A stream says all that the whole answer says: usage, stop details, citations, the blocks of server tools.
     """
     if body.get("stream") not in (None, False) or any(
         field not in SAFE_FIELDS and field not in RULES for field in body
     ):
+        return None
+    tools = body.get("tools")
+    if any(is_object(tool) and tool.get("eager_input_streaming") for tool in (tools if is_array(tools) else ())):
         return None
     try:
         return orjson.dumps({**body, "stream": True})

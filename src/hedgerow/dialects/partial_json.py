@@ -4,25 +4,32 @@ What was complete is kept; the string, number or key at which it broke off is le
 """
 
 import json
+import re
 
 __all__ = ["loads_partial"]
 
 CLOSERS = {"{": "}", "[": "]"}
 MOST_TRIES = 4  # of a text that was only broken off, the second or third is always right
+STRING = r'"(?:[^"\\]|\\.)*'
+# What may follow the last complete value: a comma, a key, and the beginning of its value.
+BROKEN_OFF = re.compile(rf'\s*,?\s*(?:{STRING}"\s*:\s*)?(?:{STRING}["\\]?|[-+.\w]*)\s*', re.DOTALL)
 
 
 def loads_partial(text: str) -> object:
-    """The value of as much of the text as is complete. Raises ValueError if there is none, or if it is not JSON at all."""
-    for prefix in _completions(text)[: -MOST_TRIES - 1 : -1]:
+    """The value of as much of the text as is complete. Raises ValueError if there is none, or if it is not the beginning of
+    any JSON."""
+    for place, closers in _places(text)[: -MOST_TRIES - 1 : -1]:
         try:
-            return json.loads(prefix)
+            value: object = json.loads(text[:place] + closers)
         except (ValueError, RecursionError):
             continue
+        if BROKEN_OFF.fullmatch(text, place):
+            return value
     raise ValueError("not JSON, nor the beginning of it")
 
 
-def _completions(text: str) -> list[str]:
-    """Prefixes that end where a value may be complete, with all that is open closed; the longest last."""
+def _places(text: str) -> list[tuple[int, str]]:
+    """Where a value may be complete, and what closes all that is open there; the end of the text last."""
     places: list[tuple[int, str]] = []
     closers, position, end = "", 0, len(text)
     while position < end:
@@ -39,9 +46,8 @@ def _completions(text: str) -> list[str]:
         elif char == ",":
             places.append((position, closers))
         position += 1
-    places = places[-MOST_TRIES:]
     places.append((end, closers))
-    return [text[:place] + open_ones for place, open_ones in places]
+    return places
 
 
 def _end_of_string(text: str, start: int) -> int:
