@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hedgerow.record.memory import MemoryStore
     from hedgerow.record.sqlite_store import SqliteStore
     from hedgerow.sync_hedger import SyncHedger
+    from hedgerow.transports.genai_client import gemini_http_options
     from hedgerow.transports.hedging import hedged, hedger_of
     from hedgerow.transports.httpx2_sync import Transport
     from hedgerow.transports.httpx2_transport import AsyncTransport
@@ -40,6 +41,7 @@ __all__ = [
     "Transport",
     "UnsupportedError",
     "context",
+    "gemini_http_options",
     "hedge",
     "hedged",
     "hedger_of",
@@ -61,6 +63,7 @@ LOADED_ON_FIRST_USE = {
     "Transport": "hedgerow.transports.httpx2_sync",
     "context": "hedgerow.call_context",
     "hedge": "hedgerow.callables",
+    "gemini_http_options": "hedgerow.transports.genai_client",
     "hedged": "hedgerow.transports.hedging",
     "hedger_of": "hedgerow.transports.hedging",
 }

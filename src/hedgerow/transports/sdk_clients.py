@@ -16,7 +16,7 @@ __all__ = ["SdkClient", "described", "name_of"]
 # SDK → the classes of its clients; their subclasses (Azure's, Bedrock's) count as well.
 CLIENTS = {"openai": ("AsyncOpenAI", "OpenAI"), "anthropic": ("AsyncAnthropic", "Anthropic")}
 REQUEST_TIMEOUT = 408
-SUPPORTED = "openai.OpenAI and AsyncOpenAI, anthropic.Anthropic and AsyncAnthropic, and their subclasses"
+SUPPORTED = "OpenAI and AsyncOpenAI, Anthropic and AsyncAnthropic, genai.Client, and their subclasses"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
