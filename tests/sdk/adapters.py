@@ -107,7 +107,12 @@ class OpenStream:
     async def next(self) -> str | None:
         """What the next event that says anything says; None at the end."""
         while (event := await self._event()) is not DONE:
-            if said := self._speaker.adapter.piece(event):
+            try:
+                said = self._speaker.adapter.piece(event)
+            except Exception:
+                await self.close()
+                raise
+            if said:
                 return said
         return None
 
@@ -173,6 +178,13 @@ def _message(client: Any, headers: dict[str, str], streamed: bool) -> Any:
     return client.messages.create(model="m", max_tokens=999, messages=MESSAGES, stream=streamed, extra_headers=headers)
 
 
+def _said(event: Any) -> str:
+    """The SDK hands an error over as one more event; a caller would have to raise it."""
+    if event.type in ("error", "response.failed"):
+        raise openai.OpenAIError(event.message if event.type == "error" else event.response.error.message)
+    return event.delta if event.type == "response.output_text.delta" else ""
+
+
 ADAPTERS = (
     Adapter(
         name="openai chat",
@@ -186,7 +198,7 @@ ADAPTERS = (
         plain=_openai,
         send=_response,
         text=lambda answer: answer.output_text,
-        piece=lambda event: event.delta if event.type == "response.output_text.delta" else "",
+        piece=_said,
     ),
     Adapter(
         name="anthropic",

@@ -101,11 +101,12 @@ class Delivery:
         return chunk
 
     async def aclose(self) -> None:
-        """The caller needs no more. After the dialect's own end this is a complete answer, before it the caller left."""
+        """The caller needs no more. After the dialect's own end this is a complete answer, after an error in the stream a failed
+        one (SDKs close when they raise it), before them the caller left."""
         if not self._live:
             return
         reader = self._attempt.reader
-        if reader is not None and reader.facts.ended:
+        if reader is not None and (reader.facts.ended or reader.facts.failure is not None):
             await self._end(self._verdict())
             return
         self._live = False
