@@ -3,10 +3,12 @@
 A context variable holds it, set at the SDK's first try: the tries that follow run in the same task or thread.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-__all__ = ["Ledger", "ledger_of"]
+__all__ = ["Ledger", "counted_tries", "ledger_of", "next_try", "tries_before"]
 
 Request = tuple[str, str, int]
 
@@ -22,6 +24,12 @@ class Ledger:
     backups: int = 0
 
 
+@dataclass(slots=True)
+class _Tries:
+    begun: int = 0
+
+
+TRIES: ContextVar[_Tries | None] = ContextVar("hedgerow_tries", default=None)
 CURRENT: ContextVar[Ledger | None] = ContextVar("hedgerow_ledger", default=None)
 
 
@@ -34,3 +42,25 @@ def ledger_of(request: Request, sdk_retry: int) -> Ledger | None:
         return ledger
     known = CURRENT.get()
     return known if known is not None and known.request == request else None
+
+
+@contextmanager
+def counted_tries() -> Generator[None]:
+    """What is sent inside are the tries of one request: for SDKs that do not say so in a header (Google's)."""
+    token = TRIES.set(_Tries())
+    try:
+        yield
+    finally:
+        TRIES.reset(token)
+
+
+def next_try() -> None:
+    """Another try begins, in the caller's own context."""
+    if (tries := TRIES.get()) is not None:
+        tries.begun += 1
+
+
+def tries_before() -> int:
+    """How many tries there were before the one that runs; 0 where nobody counts."""
+    tries = TRIES.get()
+    return 0 if tries is None else max(0, tries.begun - 1)

@@ -234,3 +234,43 @@ async def test_a_key_in_the_address_is_neither_kept_nor_told(
         await eventually(lambda: len(list(hedgerow.hedger_of(client).events)) == 2)
         events = list(hedgerow.hedger_of(client).events)
     assert "secret-key" not in f"{events} {raised.value!r} {getattr(raised.value, '__notes__', [])} {caplog.text}"
+
+
+@pytest.mark.parametrize("sync", [True, False])
+async def test_the_sdks_own_retries_are_tries_of_one_request(hedgerow_sandbox: SandboxProcess, sync: bool) -> None:
+    retries = types.HttpRetryOptions(attempts=3, initial_delay=0.01, max_delay=0.01)
+    policy = hedgerow.Policy(trigger="off", budget="off", max_backups=2)
+    client = hedgerow.hedged(plain(hedgerow_sandbox, retry_options=retries), policy=policy)
+    case = f"g/retries/{sync}"
+    asks = asked(case, {"status": 503})
+    call = (
+        asyncio.to_thread(client.models.generate_content, **asks)
+        if sync
+        else client.aio.models.generate_content(**asks)
+    )
+    with pytest.raises(errors.ServerError):
+        await call
+    assert 3 <= len(outcomes(hedgerow_sandbox, case)) <= 3 + 2
+    hedger = hedgerow.hedger_of(client)
+    await eventually(lambda: len(list(hedger.events)) == 3)
+    assert [event.sdk_retry for event in hedger.events] == [0, 1, 2]
+
+
+async def test_a_deadline_counts_from_the_first_try(hedgerow_sandbox: SandboxProcess) -> None:
+    retries = types.HttpRetryOptions(attempts=3, initial_delay=0.01, max_delay=0.01)
+    policy = hedgerow.Policy(trigger="off", timeout_s=0.2)
+    client = hedgerow.hedged(plain(hedgerow_sandbox, retry_options=retries), policy=policy)
+    with pytest.raises(httpx2.ReadTimeout):
+        await client.aio.models.generate_content(**asked("g/deadline", SLOW))
+    await eventually(lambda: outcomes(hedgerow_sandbox, "g/deadline") == ["disconnected"])
+
+
+def test_a_call_is_priced_by_its_model(hedgerow_sandbox: SandboxProcess) -> None:
+    prices = [hedgerow.PriceRule(model="gemini-2.5-flash", input=1.0, output=2.0)]
+    client = hedgerow.hedged(plain(hedgerow_sandbox), prices=prices)
+    usage = client.models.generate_content(**asked("g/price", {"tokens": 10, "reasoning_tokens": 5})).usage_metadata
+    assert usage is not None
+    tokens = (usage.prompt_token_count, usage.candidates_token_count, usage.thoughts_token_count)
+    assert tokens == (2, 10, 5)
+    (event,) = hedgerow.hedger_of(client).events
+    assert event.cost_low_usd == event.cost_high_usd == pytest.approx((2 * 1.0 + 15 * 2.0) / 1e6)

@@ -74,8 +74,9 @@ def test_the_inner_half_is_made_by_a_method_that_a_subclass_may_replace() -> Non
     assert hasattr(client, "_debug_config")
 
 
-def test_responses_refer_to_their_own_iterators_which_is_what_is_undone() -> None:
+def test_retries_are_made_under_one_method_and_responses_refer_to_their_own_iterators() -> None:
     assert inspect.iscoroutinefunction(_api_client.BaseApiClient._async_request)
+    assert inspect.isfunction(_api_client.BaseApiClient._request)
     response = _api_client.HttpResponse({}, response_stream=None)
     assert aiter(response) is response
     assert inspect.isasyncgenfunction(type(response).async_segments)

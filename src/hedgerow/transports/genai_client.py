@@ -18,6 +18,7 @@ from hedgerow.clock import Clock
 from hedgerow.cost.prices import PriceRule
 from hedgerow.errors import UnsupportedError
 from hedgerow.record.recorder import Store
+from hedgerow.retry_ledger import counted_tries
 from hedgerow.settings import Policy, Target
 from hedgerow.sync_hedger import SyncHedger
 from hedgerow.transports.httpx2_any_loop import AnyLoopTransport
@@ -178,7 +179,13 @@ def _api_copy(client: object, hedged: httpx2.Client, hedged_async: httpx2.AsyncC
     closes nothing when it is collected itself."""
     original: Any = cast(Any, client)._api_client
     api: Any = copy.copy(original)
-    api.__class__ = _subclass(original, {"__del__": _nothing, "_async_request": _with_loose_streams(original)})
+    kind = _class_of(original)
+    members = {
+        "__del__": _nothing,
+        "_request": _counting(kind._request),
+        "_async_request": _with_loose_streams(kind._async_request),
+    }
+    api.__class__ = _subclass(original, members)
     given: Mapping[str, Any] = original._http_options.async_client_args or {}
     # A transport of its own is what keeps the SDK from aiohttp, which it prefers as soon as it is installed.
     arguments = {**given, "transport": transports_of(hedged_async)[0]}
@@ -190,13 +197,24 @@ def _api_copy(client: object, hedged: httpx2.Client, hedged_async: httpx2.AsyncC
     return api
 
 
-def _with_loose_streams(api: Any) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """Its `_async_request`, whose responses do not refer to their own iterators. In the SDK they do, so that a stream that is
-    left early stays open until the garbage collector finds the cycle; without it, whoever drops the stream closes it."""
-    its_own: Callable[..., Coroutine[Any, Any, Any]] = _class_of(api)._async_request
+def _counting(its_own: Callable[..., Any]) -> Callable[..., Any]:
+    """The SDK's `_request`, under which its own retries are made: they are tries of one request."""
+
+    def request(self: Any, *args: Any, **options: Any) -> Any:
+        with counted_tries():
+            return its_own(self, *args, **options)
+
+    return request
+
+
+def _with_loose_streams(its_own: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """The SDK's `_async_request`, likewise, with responses that do not refer to their own iterators. In the SDK they do, so
+    that a stream that is left early stays open until the garbage collector finds the cycle; without it, whoever drops the
+    stream closes it."""
 
     async def request(self: Any, *args: Any, **options: Any) -> Any:
-        response: Any = await its_own(self, *args, **options)
+        with counted_tries():
+            response: Any = await its_own(self, *args, **options)
         if isinstance(response.response_stream, httpx2.Response):
             response.__class__ = _subclass(response, {"__aiter__": _class_of(response).async_segments})
         return response

@@ -12,7 +12,7 @@ from hedgerow.engine import Hedger
 from hedgerow.errors import UnsupportedError
 from hedgerow.race.stream import Delivery
 from hedgerow.record.recorder import Store
-from hedgerow.retry_ledger import Ledger, ledger_of
+from hedgerow.retry_ledger import Ledger, ledger_of, next_try, tries_before
 from hedgerow.settings import Policy, Target
 from hedgerow.transports.httpx2_private import refuse_http2
 from hedgerow.transports.httpx2_upstream import Httpx2Call, Httpx2Response, Route, TimeOut
@@ -142,13 +142,14 @@ class DeliveredBody(httpx2.AsyncByteStream):
 
 def ledger_for(request: httpx2.Request) -> Ledger | None:
     """The account of this request over the SDK's tries; to be asked in the caller's own task or thread."""
+    next_try()
     size = int(request.headers.get("content-length", "0") or 0)
     return ledger_of((request.method, str(request.url), size), _sdk_retry(request))
 
 
 def _sdk_retry(request: httpx2.Request) -> int:
     retry = request.headers.get("x-stainless-retry-count", "0")
-    return int(retry) if retry.isdecimal() else 0
+    return max(int(retry) if retry.isdecimal() else 0, tries_before())
 
 
 def _headers(delivery: Delivery, ledger: Ledger | None) -> list[tuple[bytes, bytes]]:
