@@ -161,7 +161,8 @@ class Sandbox:
         try:
             return await self._answer(request, connection)
         except BadRequest as error:
-            body = error_body(error.status, str(error), None)
+            wire = _wire_of(request)
+            body = (wire.error_body if wire else error_body)(error.status, str(error), None)
             return self._reply(connection, error.status, body, keep_alive=request.keep_alive)
         finally:
             connection.busy = False
@@ -176,7 +177,7 @@ class Sandbox:
         if request.method in ("GET", "HEAD") and route[1] in ("/v1/models", "/models"):
             head_only = request.method == "HEAD"
             return self._reply(connection, 200, _models(), keep_alive=request.keep_alive, head_only=head_only)
-        wire = next((wire for wire in WIRE_FORMATS if wire.handles(route[1])), None)
+        wire = _wire_of(request)
         if wire is None:
             raise BadRequest(f"the sandbox has no {request.method} {request.path}", 404)
         if request.method != "POST":
@@ -255,6 +256,11 @@ class Sandbox:
         if not keep_alive:
             connection.close()
         return keep_alive
+
+
+def _wire_of(request: HttpRequest) -> WireFormat | None:
+    """The API that a path belongs to."""
+    return next((wire for wire in WIRE_FORMATS if wire.handles(request.path.rstrip("/"))), None)
 
 
 def _models() -> bytes:
