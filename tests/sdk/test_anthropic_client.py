@@ -169,3 +169,31 @@ async def test_what_is_left_of_the_providers_limits_is_read(hedgerow_sandbox: Sa
         assert (await client.messages.create(**CALL, extra_headers=headers)).content[0].text == "late"
         assert len(outcomes(hedgerow_sandbox, "a/limits")) == 1
         assert [name for name in hedgerow.hedger_of(client).stats()["refusals"] if "rate" in name]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        {"text": "The quick brown fox. " * 9, "reasoning_tokens": 4},
+        {"tool_calls": 2, "text": '{"a":1}'},
+        {"refusal": "no"},
+        {"text": "cut short", "finish_reason": "length", "service_tier": "priority"},
+        {"text": ""},
+        {"text": "x", "usage": {"cached": 1, "reasoning": 3}},
+    ],
+    ids=str,
+)
+async def test_a_call_streamed_upstream_gets_the_answer_the_api_would_have_given(
+    hedgerow_sandbox: SandboxProcess, script: dict[str, Any]
+) -> None:
+    answers: list[dict[str, Any]] = []
+    policy = hedgerow.Policy(trigger="first_token", delay=5.0, budget="off", upstream_stream=True)
+    async with plain(hedgerow_sandbox) as direct, hedgerow.hedged(plain(hedgerow_sandbox), policy=policy) as client:
+        for number, each in enumerate((direct, client)):
+            headers = scripted(f"{number}/same", script)  # the same draws for both
+            message = (await each.messages.create(**CALL, extra_headers=headers)).to_dict()
+            content = [{**block, "id": ""} for block in message["content"]]  # type: ignore[attr-defined]
+            answers.append({**message, "id": "", "content": content})
+        (event,) = hedgerow.hedger_of(client).events
+        assert (event.stream, event.upstream_stream) == (False, True)
+    assert answers[1] == answers[0]
