@@ -6,7 +6,7 @@ A context variable holds it, set at the SDK's first try: the tries that follow r
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Ledger", "counted_tries", "ledger_of", "next_try", "tries_before"]
 
@@ -18,7 +18,7 @@ class Ledger:
     """One request's account. began_s: on the hedger's clock, set by its first try; attempts: upstream calls of all tries so far,
     of which `backups` were ours."""
 
-    request: Request
+    request: Request = field(repr=False)  # its URL may hold a key (Gemini's)
     began_s: float | None = None
     attempts: int = 0
     backups: int = 0

@@ -274,3 +274,18 @@ def test_a_call_is_priced_by_its_model(hedgerow_sandbox: SandboxProcess) -> None
     assert tokens == (2, 10, 5)
     (event,) = hedgerow.hedger_of(client).events
     assert event.cost_low_usd == event.cost_high_usd == pytest.approx((2 * 1.0 + 15 * 2.0) / 1e6)
+
+
+async def test_context_variables_reach_a_call_on_the_other_loop(hedgerow_sandbox: SandboxProcess) -> None:
+    client = racing(hedgerow_sandbox)
+    with hedgerow.context(segment="pro", hedge=False):
+        await client.aio.models.generate_content(**asked("g/context", QUICK))
+    await eventually(lambda: len(list(hedgerow.hedger_of(client).events)) == 1)
+    (event,) = hedgerow.hedger_of(client).events
+    assert (event.segment, event.plan) == ("pro", "hedge_off")
+
+
+@pytest.mark.parametrize("half", ["client_args", "async_client_args"])
+def test_http2_is_refused_in_either_half(hedgerow_sandbox: SandboxProcess, half: str) -> None:
+    with pytest.raises(hedgerow.UnsupportedError, match="http2=False"):
+        hedgerow.hedged(plain(hedgerow_sandbox, **{half: {"http2": True}}))

@@ -88,7 +88,7 @@ class GeminiContent(_Gemini):
         return ()
 
     def ping(self) -> Frame:
-        return Frame(data=orjson.dumps({"modelVersion": "sandbox"}))
+        return Frame(data=b'{"candidates": []}')
 
     def whole(self, answer: Answer) -> bytes:
         parts = _parts(answer, answer.pieces)
