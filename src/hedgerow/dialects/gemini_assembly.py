@@ -164,7 +164,13 @@ class _Candidates:
 
 
 ANSWER: Kinds = MappingProxyType(
-    {"candidates": _Candidates, "createTime": First, "modelVersion": First, "responseId": First}
+    {
+        "candidates": _Candidates,
+        "createTime": First,
+        "modelVersion": First,
+        "responseId": First,
+        "usageMetadata": Replaced,  # each time the whole account so far
+    }
 )
 
 

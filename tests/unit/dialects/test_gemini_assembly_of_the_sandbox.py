@@ -43,7 +43,9 @@ def test_the_assembled_answer_is_the_sandboxs_own_whole_answer(script: Script, l
         pieces=pieces,
         finish_reason=script.finish_reason or "stop",
         service_tier="default",
-        usage=ReportedUsage(input_tokens=3, output_tokens=len(pieces)) if script.usage else None,
+        usage=ReportedUsage(input_tokens=3, output_tokens=len(pieces), reasoning_tokens=script.reasoning_tokens)
+        if script.usage
+        else None,
     )
     frames = [wire.ping(), *wire.opening(answer)]
     frames += [frame for number in range(len(answer.pieces)) for frame in wire.token(answer, number)]
