@@ -76,6 +76,7 @@ async def test_neither_the_end_of_the_copy_nor_that_of_the_original_disturbs_the
     call = original.aio.models.generate_content(**asked("g/o", {"first_token_s": 0.3, "text": "fine"}))
     running = asyncio.ensure_future(call)
     await eventually(lambda: hedgerow_sandbox.stats()["in_flight"] == 1)
+    await copy.aio.aclose()
     del copy
     gc.collect()
     assert (await running).text == "fine"

@@ -55,6 +55,7 @@ def test_a_client_has_an_inner_half_with_two_http_clients(hedgerow_sandbox: Sand
     assert isinstance(api._http_options, genai.types.HttpOptions)
     assert (api.api_key, api._aiohttp_sessions, api._async_httpx_client._per_loop) == ("secret-key", {}, True)
     assert (api._use_google_auth_sync(), api._use_google_auth_async()) == (False, False)
+    assert api._async_httpx_client._loop_clients == {}
     assert api._use_aiohttp() is _api_client.has_aiohttp
     assert client.aio._api_client is client.models._api_client is api
 

@@ -60,7 +60,7 @@ def hedged_genai(client: Client, hedging: Hedging) -> Client:
     wrap = _wrapping(Transport.sharing, hedger, targets, lambda url: transport_for(inside, url))
     wrap_async = _wrapping(AnyLoopTransport, hedger, targets, lambda url: transport_for(inside_async, url))
     hedged, hedged_async = clone_client(inside, wrap), clone_client(inside_async, wrap_async)
-    vars(hedged_async)["_per_loop"] = False  # only the portal's loop has connections
+    vars(hedged_async).update(_per_loop=False, _loop_clients={})  # only the portal's loop has connections
     return _copied(client, _api_copy(client, hedged, hedged_async))
 
 
