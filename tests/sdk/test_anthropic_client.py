@@ -92,11 +92,21 @@ async def test_the_sdks_stream_helper_and_its_beta_calls_are_rescued_too(hedgero
         assert [event.tools for event in hedgerow.hedger_of(client).events] == [True, True]
 
 
-async def test_a_batch_and_a_count_go_through_unhedged(hedgerow_sandbox: SandboxProcess) -> None:
+async def test_a_count_is_rescued_and_costs_nothing_and_a_batch_goes_through_unhedged(
+    hedgerow_sandbox: SandboxProcess,
+) -> None:
     async with hedgerow.hedged(plain(hedgerow_sandbox), policy=SOON) as client:
+        headers = scripted("a/count", SLOW, QUICK)
+        count = await client.messages.count_tokens(model="m", messages=CALL["messages"], extra_headers=headers)
+        assert count.input_tokens == 2
+        await eventually(lambda: outcomes(hedgerow_sandbox, "a/count") == ["disconnected", "completed"])
         with pytest.raises(anthropic.NotFoundError):
-            await client.messages.count_tokens(model="m", messages=CALL["messages"])
-        assert [event.plan for event in hedgerow.hedger_of(client).events] == ["not_safe:endpoint"]
+            await client.messages.batches.create(requests=[])
+        hedger = hedgerow.hedger_of(client)
+        await eventually(lambda: len(list(hedger.events)) == 2)  # type: ignore[arg-type]
+        counted, batch = hedger.events
+        assert (counted.plan, counted.dialect, counted.cost_high_usd) == ("hedge", "token_counts", 0.0)
+        assert batch.plan == "not_safe:endpoint"
 
 
 async def test_what_the_sdk_will_only_stream_it_refuses_before_we_see_it(hedgerow_sandbox: SandboxProcess) -> None:

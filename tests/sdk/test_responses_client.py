@@ -92,6 +92,14 @@ async def test_a_stored_response_is_not_streamed_upstream_either_but_goes_as_it_
         assert (event.plan, event.upstream_stream) == ("not_safe:store", False)
 
 
+async def test_a_count_is_rescued(hedgerow_sandbox: SandboxProcess) -> None:
+    async with racing(hedgerow_sandbox) as client:
+        headers = scripted("r/count", SLOW, QUICK)
+        count = await client.responses.input_tokens.count(model="m", input="twelve chars", extra_headers=headers)
+        assert count.input_tokens == 3
+        await eventually(lambda: outcomes(hedgerow_sandbox, "r/count") == ["disconnected", "completed"])
+
+
 def without_ids(value: Any) -> Any:
     """Items and calls have new ids in every answer."""
     if isinstance(value, dict):

@@ -20,6 +20,9 @@ NEVER_SENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyE
 # These tell a count so far with every part of an answer; the others tell the whole count, at its end.
 COUNTS_SO_FAR = frozenset({"anthropic", "gemini"})
 
+# Nobody charges for these calls, whatever becomes of them.
+FREE_DIALECTS = frozenset({"token_counts"})
+
 NO_EFFORT = frozenset({"none", "off"})
 HIDDEN_IF_ASKED, HIDDEN_UNASKED = (
     2.0,
@@ -40,7 +43,9 @@ class Billed(Enum):
 
 def billed(attempt: AttemptEvent, event: Event) -> Billed:
     """Which of them it is."""
-    if _never_sent(attempt, event) or (attempt.status in TURNED_AWAY and not attempt.tokens_seen):
+    if event.dialect in FREE_DIALECTS or _never_sent(attempt, event):
+        return Billed.NOTHING
+    if attempt.status in TURNED_AWAY and not attempt.tokens_seen:
         return Billed.NOTHING
     if attempt.input_tokens is not None and attempt.output_tokens is not None and _is_final(attempt, event):
         return Billed.USAGE

@@ -9,6 +9,7 @@ from hedgerow.dialects.generic import Generic
 from hedgerow.dialects.openai_chat import OpenAIChat
 from hedgerow.dialects.openai_embeddings import OpenAIEmbeddings
 from hedgerow.dialects.openai_responses import OpenAIResponses
+from hedgerow.dialects.token_counts import TokenCounts
 from hedgerow.values.request import WireRequest
 
 __all__ = ["DIALECTS", "GENERIC", "dialect_for"]
@@ -20,6 +21,7 @@ DIALECTS: tuple[Dialect, ...] = (
     AnthropicMessages(),
     Gemini(),
     GeminiWhole(),
+    TokenCounts(),
     Callables(),
 )
 GENERIC: Dialect = Generic()

@@ -27,6 +27,7 @@ from hedgerow.sandbox.profile_files import load_profile
 from hedgerow.sandbox.replayed import load_calls
 from hedgerow.sandbox.script import Script, parse_script
 from hedgerow.sandbox.timeline import pace, refusal_step
+from hedgerow.sandbox.token_counts import TokenCounts
 from hedgerow.sandbox.wire_format import WireFormat
 
 __all__ = ["Sandbox", "SandboxSettings"]
@@ -41,6 +42,7 @@ WIRE_FORMATS: tuple[WireFormat, ...] = (
     AnthropicMessages(),
     GeminiContent(),
     GeminiWhole(),
+    TokenCounts(),
 )
 
 
