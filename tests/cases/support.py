@@ -62,9 +62,9 @@ async def opened(client: AsyncOpenAI, case: str, *attempts: dict[str, Any], **fi
 
 async def recorded(client: AsyncOpenAI, count: int = 1) -> list[hedgerow.Event]:
     """The events of a hedged client, once so many calls are over and closed."""
-    events = hedgerow.hedger_of(client).events
-    await eventually(lambda: len(events) >= count)  # type: ignore[arg-type]
-    return list(events)  # type: ignore[call-overload]
+    hedger = hedgerow.hedger_of(client)
+    await eventually(lambda: len(list(hedger.events)) >= count)
+    return list(hedger.events)
 
 
 async def all_closed(client: AsyncOpenAI, sandbox: SandboxProcess) -> None:

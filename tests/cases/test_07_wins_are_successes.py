@@ -81,6 +81,7 @@ async def test_a_backup_whose_stream_breaks_has_not_won(
 
 
 @pytest.mark.parametrize("leave", [closes, is_cancelled])
+@pytest.mark.async_only(reason="the caller leaves by cancelling")
 async def test_a_backup_whose_stream_is_left_has_not_won(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess, leave: Leave
 ) -> None:
