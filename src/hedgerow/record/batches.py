@@ -14,7 +14,7 @@ from weakref import ref
 
 from hedgerow.values.event import Event
 
-__all__ = ["BatchWriter"]
+__all__ = ["BatchWriter", "BatchedStore"]
 
 EVERY_S, MOST_AT_ONCE, MOST_WAITING = 0.5, 1000, 100_000
 CLOSING_S = 10.0
@@ -116,6 +116,29 @@ class BatchWriter:
 
     def _say(self, message: str, error: Exception | None) -> None:
         log.warning("%s: %s%s", self._name, message, "" if error is None else f" ({error})")
+
+
+class BatchedStore:
+    """What stores on disk have in common: they keep events by a BatchWriter, `self._writer`."""
+
+    _writer: BatchWriter
+
+    def append(self, event: Event) -> None:
+        """Keep one more event."""
+        self._writer.append(event)
+
+    @property
+    def lost(self) -> int:
+        """Events dropped since the file could last be written."""
+        return self._writer.lost
+
+    def flush(self) -> bool:
+        """Wait until everything so far is in the file; False if it could not be written."""
+        return self._writer.flush()
+
+    def close(self) -> None:
+        """Write out what waits. Idempotent."""
+        self._writer.close()
 
 
 def _run(target: "ref[BatchWriter]") -> None:

@@ -8,14 +8,14 @@ from typing import Any, cast
 import orjson
 
 from hedgerow.errors import SettingError
-from hedgerow.record.batches import BatchWriter
+from hedgerow.record.batches import BatchedStore, BatchWriter
 from hedgerow.values.event import Event
 from hedgerow.values.event_columns import event_of_rows
 
 __all__ = ["JsonlStore"]
 
 
-class JsonlStore:
+class JsonlStore(BatchedStore):
     """Appends to a file, in batches, from a thread of its own. Each batch is one write of whole lines, so that several processes
     may append to one file and a process that is killed leaves at most its last line cut. Iterating reads whole lines only."""
 
@@ -27,23 +27,6 @@ class JsonlStore:
         except OSError as error:
             raise SettingError("events", str(path), f"a file that can be written ({error})") from None
         self._writer = BatchWriter(f"events in {self.path.name}", self._write, lambda: None)
-
-    def append(self, event: Event) -> None:
-        """Keep one more event."""
-        self._writer.append(event)
-
-    @property
-    def lost(self) -> int:
-        """Events dropped since the file could last be written."""
-        return self._writer.lost
-
-    def flush(self) -> bool:
-        """Wait until everything so far is in the file; False if it could not be written."""
-        return self._writer.flush()
-
-    def close(self) -> None:
-        """Write out what waits. Idempotent."""
-        self._writer.close()
 
     def __iter__(self) -> Iterator[Event]:
         self.flush()

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hedgerow.errors import SettingError
-from hedgerow.record.batches import BatchWriter
+from hedgerow.record.batches import BatchedStore, BatchWriter
 from hedgerow.values.event import Event
 from hedgerow.values.event_columns import ATTEMPT_COLUMNS, REQUEST_COLUMNS, attempt_rows, event_of_rows, request_row
 
@@ -19,7 +19,7 @@ PATIENCE_S = 5.0  # for the file lock of another process
 TIDY_EVERY_S = 3600.0
 
 
-class SqliteStore:
+class SqliteStore(BatchedStore):
     """Tables `requests` and `attempts`. Written in batches by a thread of its own, each batch in one transaction: a process
     that is killed loses at most the events of the last half second and tears none.
 
@@ -40,23 +40,6 @@ class SqliteStore:
         self._writer = BatchWriter(f"events in {self.path.name}", self._write, self._close)
         with closing(self._open()):
             pass  # a file that cannot be written is said at once, not in the background
-
-    def append(self, event: Event) -> None:
-        """Keep one more event."""
-        self._writer.append(event)
-
-    @property
-    def lost(self) -> int:
-        """Events dropped since the file could last be written."""
-        return self._writer.lost
-
-    def flush(self) -> bool:
-        """Wait until everything so far is in the file; False if it could not be written."""
-        return self._writer.flush()
-
-    def close(self) -> None:
-        """Write out what waits. Idempotent."""
-        self._writer.close()
 
     def __iter__(self) -> Iterator[Event]:
         self.flush()
