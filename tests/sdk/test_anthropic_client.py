@@ -62,6 +62,14 @@ def test_a_targets_key_goes_where_the_client_puts_its_own(headers: dict[str, str
     assert b"mine" not in b" ".join(value for _, value in without_key.headers.raw)
 
 
+@pytest.mark.parametrize("base_url", ["https://eu.example", "https://eu.example/", "https://eu.example/v1"])
+def test_a_version_in_a_targets_base_url_is_not_doubled(base_url: str) -> None:
+    vertex = "/v1/projects/p/locations/l/publishers/anthropic/models/claude-x:rawPredict"
+    for path in ("/v1/messages", "/v1/messages/count_tokens", vertex):
+        request = httpx2.Request("POST", f"https://api.example{path}", content=b"{}")
+        assert str(request_for(hedgerow.Target(base_url=base_url), request, b"{}").url) == f"https://eu.example{path}"
+
+
 async def test_a_backup_goes_to_a_target_whose_base_url_is_what_the_sdk_takes(
     hedgerow_sandbox_factory: Callable[..., SandboxProcess],
 ) -> None:
@@ -90,6 +98,23 @@ async def test_the_sdks_stream_helper_and_its_beta_calls_are_rescued_too(hedgero
         for case in ("a/helper", "a/beta"):
             await eventually(lambda case=case: outcomes(hedgerow_sandbox, case) == ["disconnected", "completed"])
         assert [event.tools for event in hedgerow.hedger_of(client).events] == [True, True]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_claude_on_vertex_is_rescued_too(hedgerow_sandbox: SandboxProcess, streamed: bool) -> None:
+    original = anthropic.AsyncAnthropicVertex(
+        region="eu", project_id="p", access_token="t", base_url=f"{hedgerow_sandbox.url}/v1", max_retries=0
+    )
+    async with hedgerow.hedged(original, policy=SOON) as client:
+        headers = scripted("a/vertex", SLOW, {**QUICK, "text": "rescued"})
+        answer = await client.messages.create(**CALL, stream=streamed, extra_headers=headers)
+        if streamed:
+            assert "message_stop" in [event.type async for event in answer]
+        else:
+            assert answer.content[0].text == "rescued"
+        await eventually(lambda: outcomes(hedgerow_sandbox, "a/vertex") == ["disconnected", "completed"])
+        (event,) = hedgerow.hedger_of(client).events
+        assert (event.plan, event.model, event.stream) == ("hedge", "claude-x", streamed)
 
 
 async def test_a_count_is_rescued_and_costs_nothing_and_a_batch_goes_through_unhedged(

@@ -3,6 +3,7 @@
 Each run of pieces of one kind is a block of its own; a block with nothing in it is not written.
 """
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import cast
@@ -16,6 +17,7 @@ from hedgerow.sandbox.wire_format import Frame, estimate_tokens, json_object
 __all__ = ["AnthropicMessages"]
 
 PATHS = ("/v1/messages", "/messages")
+ON_VERTEX = re.compile(r".*/publishers/anthropic/models/([^/:]+):(?:rawPredict|streamRawPredict)")
 SIGNATURE = "c2FuZGJveA=="
 # A script's finish reasons are OpenAI's words; others go over as they are.
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
@@ -44,11 +46,12 @@ class AnthropicMessages:
     """The wire format of messages. A refusal is said as text, with the stop reason `refusal`; there is no `n`."""
 
     def handles(self, path: str) -> bool:
-        return path in PATHS
+        return path in PATHS or ON_VERTEX.fullmatch(path) is not None
 
-    def read(self, path: str, body: bytes) -> Call:  # noqa: ARG002 - other dialects have the model in the path
-        asked = json_object(body)
+    def read(self, path: str, body: bytes) -> Call:
+        asked, on_vertex = json_object(body), ON_VERTEX.fullmatch(path)
         model, messages, limit = asked.get("model"), asked.get("messages"), asked.get("max_tokens")
+        model = on_vertex[1] if on_vertex else model
         if not isinstance(model, str):
             raise BadRequest("model: Field required")
         if not isinstance(messages, list) or not messages:

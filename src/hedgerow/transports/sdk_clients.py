@@ -14,9 +14,14 @@ from hedgerow.transports.targets import Home
 __all__ = ["SdkClient", "described", "name_of"]
 
 # SDK → the classes of its clients; their subclasses (Azure's, Bedrock's) count as well.
-CLIENTS = {"openai": ("AsyncOpenAI", "OpenAI"), "anthropic": ("AsyncAnthropic", "Anthropic")}
+CLIENTS = {
+    "openai": ("AsyncOpenAI", "OpenAI"),
+    "anthropic": ("AsyncAnthropic", "Anthropic", "AsyncAnthropicVertex", "AnthropicVertex"),
+}
 REQUEST_TIMEOUT = 408
-SUPPORTED = "OpenAI and AsyncOpenAI, Anthropic and AsyncAnthropic, genai.Client, and their subclasses"
+SUPPORTED = (
+    "OpenAI and AsyncOpenAI, Anthropic, AsyncAnthropic and their Vertex kind, genai.Client, and their subclasses"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +51,7 @@ def described(client: object) -> SdkClient:
     sdk: Any = client
     return SdkClient(
         http_client=http_client,
-        home=Home(str(sdk.base_url), sdk.api_key or getattr(sdk, "auth_token", None)),
+        home=Home(str(sdk.base_url), getattr(sdk, "api_key", None) or getattr(sdk, "auth_token", None)),
         host=sdk.base_url.host,
         rebuilt=lambda inside: sdk.copy(http_client=inside),
         deadline=lambda message, request: _time_out(sdk_name, message, request),

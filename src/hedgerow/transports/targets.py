@@ -34,7 +34,15 @@ GEMINI = re.compile(
 )
 GEMINI_MODEL = re.compile(r"(?<=/models/)[^/:]+(?=:[A-Za-z]+$)")
 KEY_PARAMETER = "key"  # Gemini takes the key in the address as well
-ENDPOINTS = ("/chat/completions", "/embeddings", "/responses", "/v1/messages")  # what follows the base URL an SDK takes
+# What follows the base URL an SDK takes.
+ENDPOINTS = (
+    "/chat/completions",
+    "/embeddings",
+    "/responses",
+    "/responses/input_tokens",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,13 @@ def _url_for(target: Target, url: httpx2.URL) -> httpx2.URL:
     base = httpx2.URL(target.base_url)
     of_gemini = GEMINI.search(url.path)
     endpoint = of_gemini[0] if of_gemini else next((end for end in ENDPOINTS if url.path.endswith(end)), url.path)
-    return base.copy_with(path=base.path.rstrip("/") + endpoint, query=url.query or None)
+    return base.copy_with(path=_joined(base.path.rstrip("/"), endpoint), query=url.query or None)
+
+
+def _joined(base: str, endpoint: str) -> str:
+    """The two paths after each other; a version that both have stands once, since some SDKs take it and others do not."""
+    version = base.rpartition("/")[2]
+    return base.removesuffix(f"/{version}") + endpoint if endpoint.startswith(f"/{version}/") else base + endpoint
 
 
 def _key_headers(headers: httpx2.Headers, *, in_address: bool) -> list[str]:
