@@ -149,12 +149,13 @@ async def test_errors_are_the_sdks_own(hedgerow_sandbox: SandboxProcess) -> None
     assert failed.value.status == "UNAVAILABLE"
 
 
+@pytest.mark.parametrize("upstream_stream", [False, True])
 def test_a_backup_goes_to_the_target_with_its_own_key_and_model(
-    hedgerow_sandbox_factory: Callable[..., SandboxProcess],
+    hedgerow_sandbox_factory: Callable[..., SandboxProcess], upstream_stream: bool
 ) -> None:
     here, there = hedgerow_sandbox_factory(time_scale=100.0), hedgerow_sandbox_factory()
     target = hedgerow.Target(base_url=there.url, api_key="theirs", set={"model": "gemini-x", "serviceTier": "priority"})
-    client = racing(here, backup=target)
+    client = racing(here, backup=target, upstream_stream=upstream_stream)
     answer = client.models.generate_content(**asked("g/target", {"first_token_s": 0.05, "text": "there"}))
     assert (answer.text, answer.model_version) == ("there", "gemini-x")
     assert outcomes(there, "g/target") == ["completed"]
