@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from hedgerow.dialects.base import AnswerReader
-from hedgerow.dialects.framing import AnswerFraming
 from hedgerow.dialects.gemini import input_tokens_estimate
 from hedgerow.dialects.gemini_answer import usage_of
 from hedgerow.dialects.gemini_failures import gemini_failure_in_band, gemini_failure_of_status
@@ -12,7 +11,7 @@ from hedgerow.dialects.gemini_paths import in_camel_case, method_of, model_of
 from hedgerow.dialects.headers import Headers
 from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, whole_number
 from hedgerow.dialects.openai_chat import unreadable_reason
-from hedgerow.values.answer import AnswerFacts
+from hedgerow.dialects.whole_answer import WholeAnswerReader
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
 
@@ -53,30 +52,14 @@ class GeminiWhole:
         return gemini_failure_of_status(status, headers=headers, body=body, now=now)
 
 
-class GeminiWholeReader:
+class GeminiWholeReader(WholeAnswerReader):
     """One attempt's reader; not shared. An answer is useful when it has a vector or a count."""
 
-    __slots__ = ("_framing", "facts")
+    __slots__ = ()
 
-    def __init__(self, headers: Headers) -> None:
-        self.facts = AnswerFacts()
-        self._framing = AnswerFraming(headers)
-
-    def feed(self, data: bytes) -> None:
-        """More decoded bytes: kept until the end, since there is nothing to see before it."""
-        self._framing.feed(data)
-
-    def finish(self) -> None:
-        """The body ended cleanly: read it."""
-        for event in self._framing.finish():
-            answer = loads_or_none(event.data)
-            self.facts.ended = answer is not None
-            if is_array(answer) and answer:
-                answer = answer[0]
-            if is_object(answer):
-                self._read(in_camel_case(answer))
-
-    def _read(self, answer: Mapping[str, object]) -> None:
+    def read(self, answer: Mapping[str, object]) -> None:
+        """Fill in the facts."""
+        answer = in_camel_case(answer)
         facts = self.facts
         if error := answer.get("error"):
             facts.failure = gemini_failure_in_band(error)

@@ -5,12 +5,11 @@ from datetime import datetime
 
 from hedgerow.dialects.base import AnswerReader
 from hedgerow.dialects.failures import failure_in_band, failure_of_status
-from hedgerow.dialects.framing import AnswerFraming
 from hedgerow.dialects.headers import Headers
 from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of
 from hedgerow.dialects.openai_chat import CHARS_PER_TOKEN, model_asked, unreadable_reason
 from hedgerow.dialects.openai_chat_answer import usage_of
-from hedgerow.values.answer import AnswerFacts
+from hedgerow.dialects.whole_answer import WholeAnswerReader
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
 
@@ -47,30 +46,13 @@ class OpenAIEmbeddings:
         return failure_of_status(status, headers=headers, body=body, now=now)
 
 
-class EmbeddingsAnswerReader:
+class EmbeddingsAnswerReader(WholeAnswerReader):
     """One attempt's reader; not shared. An answer is useful when its list of vectors is not empty."""
 
-    __slots__ = ("_framing", "facts")
+    __slots__ = ()
 
-    def __init__(self, headers: Headers) -> None:
-        self.facts = AnswerFacts()
-        self._framing = AnswerFraming(headers)
-
-    def feed(self, data: bytes) -> None:
-        """More decoded bytes: kept until the end, since there is nothing to see before it."""
-        self._framing.feed(data)
-
-    def finish(self) -> None:
-        """The body ended cleanly: read it."""
-        for event in self._framing.finish():
-            payload = loads_or_none(event.data)
-            self.facts.ended = payload is not None
-            if is_array(payload) and payload:
-                payload = payload[0]
-            if is_object(payload):
-                self._read(payload)
-
-    def _read(self, answer: Mapping[str, object]) -> None:
+    def read(self, answer: Mapping[str, object]) -> None:
+        """Fill in the facts."""
         facts = self.facts
         if error := answer.get("error"):
             facts.failure = failure_in_band(error)

@@ -1,14 +1,14 @@
 """Calls that count the tokens of an input, Anthropic's and OpenAI's: one JSON body, nothing kept, so always safe to run twice."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from hedgerow.dialects.base import AnswerReader
 from hedgerow.dialects.failures import failure_in_band, failure_of_status
-from hedgerow.dialects.framing import AnswerFraming
 from hedgerow.dialects.headers import Headers
 from hedgerow.dialects.lenient_json import is_object, loads_or_none, text_of, whole_number
 from hedgerow.dialects.openai_chat import CHARS_PER_TOKEN, unreadable_reason
-from hedgerow.values.answer import AnswerFacts
+from hedgerow.dialects.whole_answer import WholeAnswerReader
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
 
@@ -47,26 +47,13 @@ class TokenCounts:
         return failure_of_status(status, headers=headers, body=body, now=now)
 
 
-class TokenCountReader:
+class TokenCountReader(WholeAnswerReader):
     """One attempt's reader; not shared. An answer is useful when it has a count."""
 
-    __slots__ = ("_framing", "facts")
+    __slots__ = ()
 
-    def __init__(self, headers: Headers) -> None:
-        self.facts = AnswerFacts()
-        self._framing = AnswerFraming(headers)
-
-    def feed(self, data: bytes) -> None:
-        """More decoded bytes: kept until the end, since there is nothing to see before it."""
-        self._framing.feed(data)
-
-    def finish(self) -> None:
-        """The body ended cleanly: read it."""
-        for event in self._framing.finish():
-            payload = loads_or_none(event.data)
-            self.facts.ended = payload is not None
-            if not is_object(payload):
-                continue
-            if payload.get("error"):
-                self.facts.failure = failure_in_band(payload)
-            self.facts.content = self.facts.useful = whole_number(payload.get("input_tokens")) is not None
+    def read(self, answer: Mapping[str, object]) -> None:
+        """Fill in the facts."""
+        if answer.get("error"):
+            self.facts.failure = failure_in_band(answer)
+        self.facts.content = self.facts.useful = whole_number(answer.get("input_tokens")) is not None
