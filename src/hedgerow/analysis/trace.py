@@ -35,14 +35,20 @@ class Trace:
 
     def __init__(self, base: "DuckDBPyConnection", folder: Path) -> None:
         self.base, self.folder = base, folder
+        self._part = "coalesce(segment, '')"
 
     def rows(self) -> int:
         """All calls, answered or failed."""
         return cast(tuple[int], self.base.execute("select count(*) from calls").fetchone())[0]
 
+    def part_by_hour(self, time_zone: str) -> None:
+        """From now on the hours of the day (of a zone of the IANA list) take the place of segments."""
+        zone = time_zone.replace("'", "''")
+        self._part = f"coalesce(strftime(timezone('{zone}', to_timestamp(t_start)), '%H:00'), '')"
+
     def key_counts(self, *, by_segment: bool = False) -> list[KeyCount]:
         """The keys, the largest first; each segment of a key by itself if asked."""
-        segment = "coalesce(segment, '')" if by_segment else "null::varchar"
+        segment = self._part if by_segment else "null::varchar"
         found = self.base.execute(
             f"select provider, model, {segment}, count(*) as n, count(*) filter (not ok) from calls group by 1, 2, 3 "
             "order by n desc, 1, 2, 3"
@@ -57,7 +63,7 @@ class Trace:
         which = "provider = $provider and model = $model"
         parameters = {"provider": name.provider, "model": name.model}
         if name.segment is not None:
-            which, parameters["segment"] = f"{which} and coalesce(segment, '') = $segment", name.segment
+            which, parameters["segment"] = f"{which} and {self._part} = $segment", name.segment
         listed = "t_start, ttft_s, total_s, input_tokens, output_tokens, cached_tokens, cost_usd, ok"
         found = cast(
             dict[str, Column], self.base.execute(f"select {listed} from calls where {which}", parameters).fetchnumpy()

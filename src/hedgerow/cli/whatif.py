@@ -32,6 +32,7 @@ class WhatIfOptions(logs.LogOptions):
         typer.Option(metavar="PROVIDER/MODEL", help="whose calls stand for backups; default the call's own key"),
     ] = None
     segments: Annotated[bool, typer.Option("--segments", help="each segment by itself")] = False
+    hours: Annotated[bool, typer.Option("--hours", help="each hour of the day by itself, in --time-zone")] = False
     reprice: Annotated[
         list[str] | None,
         typer.Option(metavar="MODEL[/TIER]", help="what the same tokens would cost there; may be repeated"),
@@ -50,13 +51,15 @@ class WhatIfOptions(logs.LogOptions):
 
         if self.within_provider and not self.pool:
             raise SettingError("--within-provider", True, "together with --pool")
+        if self.hours and (self.segments or self.pool):
+            raise SettingError("--hours", True, "without --segments and --pool")
         window = parse_window(int(self.window) if self.window.isdigit() else self.window, name="--window")
         return Options(
             question=self.question(),
             look=Look(window=window, fixed_s=self.fixed_s),
             backup=None if self.backup is None else logs.key_named(self.backup),
             same_provider=self.within_provider,
-            by_segment=self.segments,
+            by_segment=self.segments or self.hours,
             reprice=tuple(Elsewhere.parse(each) for each in self.reprice or ()),
             seed=self.seed,
         )
@@ -69,6 +72,8 @@ def whatif(options: WhatIfOptions) -> None:
 
         asked = options.asked()
         with logs.opened_log("whatif", options) as opened:
+            if options.hours:
+                opened.trace.part_by_hour(options.time_zone)
             run = what_if_pooled if options.pool else what_if
             found = run(opened.trace, opened.problems, asked)
         if options.report is not None:

@@ -102,6 +102,15 @@ def test_segments_can_be_looked_at_by_themselves(log: Path) -> None:
     assert {each["segment"]: each["n"] for each in keys} == {"pro": 1000, "free": 500}
 
 
+def test_hours_of_the_day_can_be_looked_at_by_themselves(log: Path) -> None:
+    utc, tokyo = (
+        {each["segment"]: each["n"] for each in document("whatif", log, "--hours", "--time-zone", zone)["keys"]}
+        for zone in ("UTC", "Asia/Tokyo")
+    )
+    assert sum(utc.values()) == 1500
+    assert {f"{(int(hour[:2]) + 9) % 24:02d}:00": n for hour, n in utc.items()} == tokyo
+
+
 def test_a_second_target_from_the_log_can_stand_for_backups(tmp_path: Path) -> None:
     log = write_log(tmp_path / "slow.csv")
     other = write_log(tmp_path / "calm.csv", stalls=0.0, model="gpt-4.1-mini")
