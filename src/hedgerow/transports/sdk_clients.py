@@ -13,7 +13,7 @@ from hedgerow.transports.targets import Home
 
 __all__ = ["SdkClient", "described", "name_of"]
 
-# SDK → the classes of its clients; their subclasses (Azure's, Bedrock's) count as well.
+# SDK → the classes of its clients; their subclasses (Azure's) count as well.
 CLIENTS = {
     "openai": ("AsyncOpenAI", "OpenAI"),
     "anthropic": ("AsyncAnthropic", "Anthropic", "AsyncAnthropicVertex", "AnthropicVertex"),
