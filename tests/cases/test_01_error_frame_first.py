@@ -61,7 +61,9 @@ async def test_a_primarys_error_frame_leaves_the_healthy_backup_alone(
     client = hedge(max_backups=1)
     assert await send(client, "1/primary", error | {"first_token_s": 0.15}, HEALTHY) == "healthy"
     await idle(hedgerow_sandbox)
-    assert outcomes(hedgerow_sandbox, "1/primary") == ["failed", "completed"]
+    first, second = outcomes(hedgerow_sandbox, "1/primary")
+    assert first in ("failed", "disconnected")  # closed at the error frame, perhaps before the last of it was written
+    assert second == "completed"
 
 
 async def test_when_every_copy_sends_an_error_frame_the_caller_sees_it(

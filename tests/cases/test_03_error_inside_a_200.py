@@ -62,7 +62,9 @@ async def test_before_content_it_is_a_529_and_the_next_attempt_starts_at_once(
 ) -> None:
     speaker = speak(**PATIENT)
     assert await speaker.stream("3/before", overloaded(0, **shape), {**QUICK, "text": "served"}) == "served"
-    assert outcomes(hedgerow_sandbox, "3/before") == ["failed", "completed"]
+    first, second = outcomes(hedgerow_sandbox, "3/before")
+    assert first in ("failed", "disconnected")  # closed at the error frame, perhaps before the last of it was written
+    assert second == "completed"
     (event,) = await speaker.events()
     assert [(each.outcome, each.status, each.reason) for each in event.attempts] == [
         ("failed", 529, "primary"),

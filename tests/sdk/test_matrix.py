@@ -112,7 +112,9 @@ async def test_an_error_inside_a_200_before_content_starts_the_next_attempt_at_o
     speaker = speak(**PATIENT)
     busy = {"first_token_s": 0.0, "error_frame": {"after": 0, "error": BUSY}}
     assert await speaker.speak(streamed, "m/busy", busy, {**QUICK, "text": "served"}) == "served"
-    assert outcomes(hedgerow_sandbox, "m/busy") == ["failed", "completed"]
+    first, second = outcomes(hedgerow_sandbox, "m/busy")
+    assert first in ("failed", "disconnected")  # closed at the error frame, perhaps before the last of it was written
+    assert second == "completed"
     (event,) = await speaker.events()
     assert [(attempt.outcome, attempt.status) for attempt in event.attempts] == [("failed", 529), ("won", 200)]
 

@@ -42,7 +42,10 @@ def edge(*third_parties: str, also: tuple[str, ...] = ()) -> Area:
     return Area(layer=4, third_parties=frozenset(third_parties), also=also)
 
 
-NOUNS = Area(layer=0, also=("call_context", "clock", "errors", "hours", "retry_ledger", "setting_kinds", "settings", "units", "values"))
+NOUNS = Area(
+    layer=0,
+    also=("call_context", "clock", "errors", "hours", "retry_ledger", "setting_kinds", "settings", "units", "values"),
+)
 MECHANISM = Area(layer=1, third_parties=frozenset({"orjson"}), impure=IMPURE)
 DECISION = Area(layer=2, also=("policy", "race.machine", "race.signals"), impure=IMPURE)
 ENGINE = Area(layer=3, also=("engine", "race", "record", "sync_hedger", "umpire"))
