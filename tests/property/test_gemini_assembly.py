@@ -40,7 +40,10 @@ CODE = st.sampled_from(
 PARTS = st.lists(st.one_of(TEXT, TEXT, THOUGHT, SIGNED, CALL, CODE), min_size=1, max_size=6)
 RATINGS = st.just([{"category": "HARM_CATEGORY_HARASSMENT", "probability": "NEGLIGIBLE"}])
 SOURCES = st.lists(
-    st.fixed_dictionaries({"uri": WORDS, "startIndex": st.integers(0, 99)}), min_size=1, max_size=4, unique_by=str
+    st.fixed_dictionaries({"uri": WORDS, "startIndex": st.integers(0, 99)}),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda source: (source["uri"], source["startIndex"]),
 )
 CHUNKS = st.lists(WORDS.map(lambda uri: {"web": {"uri": uri}}), min_size=1, max_size=4, unique_by=str)
 REASONS = st.sampled_from(["STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL"])
