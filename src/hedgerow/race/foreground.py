@@ -11,6 +11,7 @@ from typing import Any
 
 __all__ = ["Foreground"]
 
+MOMENT_S = 0.02  # that a loser's clean-up may hold up the answer
 MOST_TURNS = 100  # bare turns of the loop that a cancelled primary may take in place; closing a connection takes two
 
 
@@ -61,14 +62,18 @@ class Foreground:
                 thrown = None
             except asyncio.CancelledError as error:
                 if self._let_go and task.uncancel() <= cancels_before:
-                    yield from self._close_primary()
+                    yield from self._close_primary(task, cancels_before)
                     return
                 thrown = error  # the caller is leaving; the primary unwinds as it would without us
             except BaseException as error:
                 thrown = error
 
-    def _close_primary(self) -> Generator[Any, Any, None]:
-        """Throw CancelledError into it and follow it through bare turns of the loop, but not into a wait."""
+    def _close_primary(self, task: asyncio.Task[Any], cancels_before: int) -> Generator[Any, Any, None]:
+        """Throw CancelledError into it and follow it through bare turns of the loop and short waits, but no longer ones.
+
+        A task group of anyio's waits a moment for its children when it is left, and cancels its host, this task, until then:
+        such a cancellation is taken back when the group has ended, the caller's own is not.
+        """
         thrown: BaseException | None = asyncio.CancelledError("lost the race")
         leaving: BaseException | None = None
         for turn in range(MOST_TURNS + 1):
@@ -80,16 +85,45 @@ class Foreground:
                 Exception,
             ):  # a loser's end, whichever; it has recorded its own
                 break
-            if waits_for is not None or turn == MOST_TURNS:
+            if turn == MOST_TURNS:
                 self._on_leftover(_finish(self._primary, waits_for))
                 break
             thrown = None
             try:
-                yield None
+                if waits_for is None:
+                    yield None
+                elif not (yield from _short_wait(waits_for)):
+                    self._on_leftover(_finish(self._primary, waits_for))
+                    break
             except asyncio.CancelledError as error:
-                leaving = thrown = error  # the caller leaves during one of the turns
-        if leaving is not None:
+                leaving = thrown = error  # the caller leaves meanwhile, or a task group cancels its host
+        if leaving is not None and task.cancelling() > cancels_before:
             raise leaving
+
+
+def _short_wait(waits_for: Any) -> Generator[Any, Any, bool]:
+    """Wait for what a coroutine waits for, at most a moment; whether it came."""
+    if not asyncio.isfuture(waits_for):
+        return False
+    waited: Any = waits_for
+    loop = asyncio.get_running_loop()
+    moment: asyncio.Future[None] = loop.create_future()
+
+    def settle(*_: object) -> None:
+        if not moment.done():
+            moment.set_result(None)
+
+    waited._asyncio_future_blocking = False  # a task would do this when it begins to wait
+    waited.add_done_callback(settle)
+    timer = loop.call_later(MOMENT_S, settle)
+    try:
+        yield from moment
+    finally:
+        timer.cancel()
+        waited.remove_done_callback(settle)
+    if not waited.done():
+        waited._asyncio_future_blocking = True
+    return waited.done()
 
 
 async def _finish(primary: Coroutine[Any, Any, None], waits_for: Any) -> None:
