@@ -104,16 +104,11 @@ class Hedger:
         order = Order(dialect=dialect, facts=facts, as_stream=whole)
         caller = self._caller(sdk_retry, obstacle, ledger, elapsed_s)
         race = self._race(call, order, caller)
-        try:
-            delivery = await race.run()
-        finally:
-            if ledger is not None:
-                ledger.attempts += len(race.attempts)
-                ledger.backups += max(0, len(race.attempts) - 1)
+        delivery = await _entered(race, ledger)
         if whole is None or not self._refused(race, delivery):
             return delivery
         self._never_streamed.add((facts.dialect, facts.model))
-        return await self._race(call, replace(order, as_stream=None), caller).run()
+        return await _entered(self._race(call, replace(order, as_stream=None), caller), ledger)
 
     @property
     def events(self) -> Iterable[Event]:
@@ -293,6 +288,16 @@ class Hedger:
         self.counts["requests_with_cancelled_loser"] += any(
             entrant.fate is Fate.LOST for entrant in race.state.entrants
         )
+
+
+async def _entered(race: Race, ledger: Ledger | None) -> Delivery:
+    """Runs a race, and enters what it took in the request's ledger."""
+    try:
+        return await race.run()
+    finally:
+        if ledger is not None:
+            ledger.attempts += len(race.attempts)
+            ledger.backups += max(0, len(race.attempts) - 1)
 
 
 def _whole_of(dialect: Dialect, request: WireRequest, facts: RequestFacts) -> StreamedRequest | None:

@@ -20,15 +20,13 @@ class PerProcess(Generic[Made]):
     """Something that does not survive a fork: made on first use, and again in a forked child."""
 
     def __init__(self, make: Callable[[], Made]) -> None:
-        self._make, self._lock = make, Lock()
+        self._make, self._locks = make, dict[int, Lock]()  # by process: the parent's may be held at a fork
         self._made: tuple[int, Made] | None = None
 
     def __call__(self) -> Made:
         made, pid = self._made, os.getpid()
         if made is None or made[0] != pid:
-            if made is not None:
-                self._lock = Lock()  # the parent's may have been held at the fork
-            with self._lock:
+            with self._locks.setdefault(pid, Lock()):
                 if self._made is None or self._made[0] != pid:
                     self._made = pid, self._make()
                 made = self._made

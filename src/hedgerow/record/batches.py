@@ -4,12 +4,14 @@ A batch that cannot be written (a full disk, a locked file) is kept and tried ag
 and counted, and the log says so. No call ever waits, and none fails.
 """
 
+import atexit
 import logging
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from weakref import ref
 
 from hedgerow.values.event import Event
@@ -32,6 +34,7 @@ class BatchWriter:
         self._waiting: deque[Event] = deque()
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
+        self._starting = {self._pid: threading.Lock()}  # a child has its own: the parent's may be held at the fork
         self._busy = self._closed = self._failing = False
 
     def append(self, event: Event) -> None:
@@ -39,7 +42,9 @@ class BatchWriter:
         if self._closed:
             return
         if self._thread is None or self._pid != os.getpid():
-            self._start()
+            with self._after_fork():
+                if self._thread is None:
+                    self._start()
         if len(self._waiting) >= MOST_WAITING:
             self.lost += 1
             return
@@ -51,6 +56,8 @@ class BatchWriter:
     def flush(self, patience_s: float = CLOSING_S) -> bool:
         """Wait until everything queued so far is written, or could not be; whether it was."""
         give_up_s = time.monotonic() + patience_s
+        with self._after_fork():
+            pass
         with self._wakes:
             self._wakes.notify_all()
             while (self._waiting or self._busy) and not self._failing and time.monotonic() < give_up_s:
@@ -69,22 +76,36 @@ class BatchWriter:
         with self._wakes:
             self._wakes.notify_all()
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread() and self._pid == os.getpid():
+        if thread is not None and thread is not threading.current_thread():
             thread.join(CLOSING_S)
         if self._waiting:
             self._say(f"{len(self._waiting):,} events could not be written and are lost", None)
 
+    @property
+    def waits(self) -> bool:
+        """Is there something to write?"""
+        return bool(self._waiting)
+
+    @contextmanager
+    def _after_fork(self) -> Generator[None]:
+        """One thread of this process at a time. The first one in a forked child finds everything new: queue, lock, no writer."""
+        pid = os.getpid()
+        with self._starting.setdefault(pid, threading.Lock()):
+            if self._pid != pid:
+                self._waiting, self._wakes, self._thread = deque(), threading.Condition(), None
+                self._busy = self._failing = False
+                self._pid = pid
+            yield
+
     def _start(self) -> None:
-        if self._pid != os.getpid():
-            self._waiting, self._wakes, self._pid = deque(), threading.Condition(), os.getpid()
-        target = ref(self)
-        self._thread = threading.Thread(target=_run, args=(target,), name=f"hedgerow-{self._name}", daemon=True)
+        atexit.register(_close_at_exit, ref(self))
+        self._thread = threading.Thread(target=_run, args=(ref(self),), name=f"hedgerow-{self._name}", daemon=True)
         self._thread.start()
 
     def turn(self) -> bool:
         """Wait a moment, then write a batch; False when all is over."""
         with self._wakes:
-            if not self._closed and len(self._waiting) < MOST_AT_ONCE:
+            if not self._closed and (self._failing or len(self._waiting) < MOST_AT_ONCE):
                 self._wakes.wait(EVERY_S)
             batch = [self._waiting[place] for place in range(min(len(self._waiting), MOST_AT_ONCE))]
             self._busy = bool(batch)
@@ -142,9 +163,18 @@ class BatchedStore:
 
 
 def _run(target: "ref[BatchWriter]") -> None:
-    """A writer that is dropped without close() ends as well: the thread holds it only while it works."""
+    """A writer that is dropped without close() ends as well: the thread holds it only while it works or has work."""
+    writer: BatchWriter | None = None
     while True:
-        writer = target()
+        writer = writer or target()
         if writer is None or not writer.turn():
             return
-        del writer
+        if not writer.waits:
+            writer = None
+
+
+def _close_at_exit(target: "ref[BatchWriter]") -> None:
+    """A program that ends without closing its clients loses nothing."""
+    writer = target()
+    if writer is not None:
+        writer.close()

@@ -36,7 +36,7 @@ class SqliteStore(BatchedStore):
         if keep_s is not None and keep_s <= 0:
             raise SettingError("keep", keep_s, "seconds > 0")
         self._keep_s, self._tidied_s = keep_s, 0.0
-        self._base: sqlite3.Connection | None = None
+        self._base: tuple[int, sqlite3.Connection] | None = None  # with the process it belongs to
         self._writer = BatchWriter(f"events in {self.path.name}", self._write, self._close)
         with closing(self._open()):
             pass  # a file that cannot be written is said at once, not in the background
@@ -67,13 +67,17 @@ class SqliteStore(BatchedStore):
         return base
 
     def _write(self, batch: Sequence[Event]) -> None:
-        if self._base is None:
-            self._base = self._open()
-        with self._base:
-            self._base.executemany(_insert("requests", REQUEST_COLUMNS), [request_row(event) for event in batch])
+        if self._base is None or self._base[0] != os.getpid():
+            self._base = (
+                os.getpid(),
+                self._open(),
+            )  # SQLite forbids to use, or to close, a parent's connection after a fork
+        _, base = self._base
+        with base:
+            base.executemany(_insert("requests", REQUEST_COLUMNS), [request_row(event) for event in batch])
             rows = [row for event in batch for row in attempt_rows(event)]
-            self._base.executemany(_insert("attempts", ATTEMPT_COLUMNS), rows)
-        self._tidy(self._base)
+            base.executemany(_insert("attempts", ATTEMPT_COLUMNS), rows)
+        self._tidy(base)
 
     def _tidy(self, base: sqlite3.Connection) -> None:
         now_s = time.monotonic()
@@ -86,8 +90,8 @@ class SqliteStore(BatchedStore):
             base.execute("delete from requests where at < ?", (oldest,))
 
     def _close(self) -> None:
-        if self._base is not None:
-            self._base.close()
+        if self._base is not None and self._base[0] == os.getpid():
+            self._base[1].close()
             self._base = None
 
 

@@ -5,8 +5,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ import orjson
 import pytest
 
 from hedgerow.errors import SettingError
+from hedgerow.record.batches import BatchWriter
 from hedgerow.record.ids import uuid7
 from hedgerow.record.jsonl_store import JsonlStore
 from hedgerow.record.memory import MemoryStore
@@ -142,8 +144,8 @@ def test_a_full_disk_is_said_survived_and_made_good(tmp_path: Path, caplog: pyte
     store = SqliteStore(tmp_path / "e.db")
     store.append(event())
     assert store.flush()
-    base = store._base
-    assert base is not None
+    assert store._base is not None
+    _, base = store._base
     (pages,) = base.execute("pragma page_count").fetchone()
     base.execute(f"pragma max_page_count = {pages}")  # SQLite's own "database or disk is full"
     for number in range(1, 400):
@@ -203,17 +205,65 @@ def test_lines_nest_the_attempts(tmp_path: Path) -> None:
     assert [attempt["outcome"] for attempt in record["attempts"]] == ["lost", "won"]
 
 
+@on_disk
+def test_threads_that_append_at_the_same_moment_start_one_writer(
+    make: Callable[[Path], Any], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    usual_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    request.addfinalizer(lambda: sys.setswitchinterval(usual_s))
+    stores = [make(tmp_path / str(number)) for number in range(30) if (tmp_path / str(number)).mkdir() is None]
+    with ThreadPoolExecutor(8) as pool:
+        for store in stores:
+            together = threading.Barrier(8)
+            list(pool.map(lambda number, s=store, b=together: (b.wait(), s.append(event(number))), range(8)))  # type: ignore[misc]
+    for store in stores:
+        store.close()
+        assert len(list(store)) == 8
+        assert sum(len(each.attempts) for each in store) == 16
+
+
+def test_what_cannot_be_written_is_tried_again_now_and_then_not_without_pause() -> None:
+    tries: list[int] = []
+
+    def write(batch: Sequence[Event]) -> None:
+        tries.append(len(batch))
+        raise OSError("the disk is full")
+
+    writer = BatchWriter("tried", write, lambda: None)
+    for number in range(3000):
+        writer.append(event(number))
+    give_up_s = time.monotonic() + 20
+    while len(tries) < 3:
+        assert time.monotonic() < give_up_s
+        time.sleep(0.01)
+    before_s, before = time.monotonic(), len(tries)
+    while time.monotonic() < before_s + 0.6:
+        time.sleep(0.01)
+    assert len(tries) - before <= 10  # thousands if it did not pause
+    writer.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
+def test_a_program_that_ends_without_closing_loses_nothing(kind: str, tmp_path: Path) -> None:
+    script = WRITER.format(tests=str(Path(__file__).parent)).replace("store.close()", "")
+    subprocess.run([sys.executable, "-c", script, address(kind, tmp_path), "250"], check=True, capture_output=True)
+    assert len(list(store_of(address(kind, tmp_path)))) == 250
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_writes_with_a_thread_of_its_own(tmp_path: Path) -> None:
+def test_a_forked_child_writes_with_a_thread_and_a_connection_of_its_own(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "e.db")
     store.append(event())
     assert store.flush()
     pid = os.fork()
     if pid == 0:
         try:
+            inherited = store._base
             store.append(replace(event(1), id="child"))
-            os._exit(0 if store.flush() else 1)
+            written = store.flush()
+            os._exit(0 if written and store._base != inherited else 1)
         except BaseException:
             os._exit(2)
     assert os.waitpid(pid, 0)[1] == 0
