@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from hedgerow.analysis.attempts import Row, Sent
 from hedgerow.analysis.foreseen import Outcome
+from hedgerow.analysis.quantiles import quantiles_of
+from hedgerow.statistics.quantiles import Quantiles
 
 __all__ = ["Baseline", "Costs", "Figures", "Shares", "Times", "figures_of"]
 
@@ -22,30 +24,22 @@ Takes = Callable[[Row], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
+class Times(Quantiles):
     """Quantiles in seconds (linear interpolation) of what was answered, and the mean of the slowest 1 %; None = nothing was."""
 
-    p50: float | None
-    p90: float | None
-    p95: float | None
-    p99: float | None
-    p999: float | None
-    n: int
     cvar99: float | None
 
     @classmethod
-    def of(cls, seconds: Column) -> "Times":
+    def of_column(cls, seconds: Column) -> "Times":
         """NaN stands for a request that failed."""
         good = np.sort(seconds[~np.isnan(seconds)])
-        if not len(good):
-            return cls(p50=None, p90=None, p95=None, p99=None, p999=None, n=0, cvar99=None)
-        p50, p90, p95, p99, p999 = (float(value) for value in np.quantile(good, [0.5, 0.9, 0.95, 0.99, 0.999]))
-        worst = float(good[int(0.99 * len(good)) :].mean())
-        return cls(p50=p50, p90=p90, p95=p95, p99=p99, p999=p999, n=len(good), cvar99=worst)
+        q = quantiles_of(good)
+        worst = float(good[int(0.99 * len(good)) :].mean()) if q.n else None
+        return cls(p50=q.p50, p90=q.p90, p95=q.p95, p99=q.p99, p999=q.p999, n=q.n, cvar99=worst)
 
     def quantiles(self) -> dict[str, float | int | None]:
         """The quantile object, without cvar99."""
-        return {name: value for name, value in asdict(self).items() if name != "cvar99"}
+        return {name: value for name, value in self.as_dict().items() if name != "cvar99"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +103,7 @@ class Figures:
             "policy": self.policy,
             "n": self.n,
             "first_token": self.first_token.quantiles(),
-            "full_response": asdict(self.full_response),
+            "full_response": self.full_response.as_dict(),
             "backup_rate": self.backup_rate,
             "backups_per_request": self.backups_per_request,
             "win_rate": self.win_rate,
@@ -124,8 +118,8 @@ class Figures:
 def figures_of(outcomes: Sequence[Outcome], policy: str) -> Figures:
     """The figures of at least one outcome. policy: what to call it."""
     sents = [outcome.sent for outcome in outcomes]
-    full = Times.of(_column([outcome.response_s for outcome in outcomes]))
-    first = Times.of(_column([outcome.first_token_s for outcome in outcomes]))
+    full = Times.of_column(_column([outcome.response_s for outcome in outcomes]))
+    first = Times.of_column(_column([outcome.first_token_s for outcome in outcomes]))
     baseline, baseline_first = _baseline(sents, lambda row: row.ends_s), _baseline(sents, lambda row: row.ttft_s)
     n, may_hedge = len(outcomes), sum(outcome.counted for outcome in outcomes)
     hedged = sum(len(outcome.launched_s) > 1 for outcome in outcomes)
@@ -153,7 +147,7 @@ def _baseline(sents: Sequence[Sent], takes_s: Takes) -> Baseline:
     """Nothing sent twice, and everything: then the sooner of the first two attempts counts."""
     once = _column([_if_answered(sent.rows[0], takes_s) for sent in sents])
     again = _column([_if_answered(sent.rows[min(1, len(sent.rows) - 1)], takes_s) for sent in sents])
-    return Baseline(none=Times.of(once), twice=Times.of(np.fmin(once, again)))
+    return Baseline(none=Times.of_column(once), twice=Times.of_column(np.fmin(once, again)))
 
 
 def _costs(outcomes: Sequence[Outcome]) -> Costs:

@@ -4,43 +4,24 @@ The interval of p99 is Woodruff's (1952): the share of calls below the estimate 
 log differ in it, and its limits are read back from the sample. Blocks of time make it right for calls that are slow together.
 """
 
-from dataclasses import asdict, dataclass
-
 import numpy as np
 
 from hedgerow.analysis.calls import Column
+from hedgerow.statistics.quantiles import SHARES, Quantiles
 
-__all__ = ["Interval", "Quantiles", "p99_interval"]
+__all__ = ["Interval", "p99_interval", "quantiles_of"]
 
 Interval = tuple[float, float]
-SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
 MOST_BLOCKS, BLOCK_CALLS, FEWEST_BLOCKS = 100, 50, 4
 DEVIATIONS = 1.96
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quantiles:
-    """Seconds (linear interpolation); None where nothing was measured (`n` = 0)."""
-
-    p50: float | None
-    p90: float | None
-    p95: float | None
-    p99: float | None
-    p999: float | None
-    n: int
-
-    @classmethod
-    def of(cls, seconds: Column, n: int | None = None) -> "Quantiles":
-        """Of the finite values: NaN and inf are calls that failed. n: what to call their number, if several looks are in."""
-        good = seconds[np.isfinite(seconds)]
-        if not len(good):
-            return cls(p50=None, p90=None, p95=None, p99=None, p999=None, n=0)
-        p50, p90, p95, p99, p999 = (float(value) for value in np.quantile(good, SHARES))
-        return cls(p50=p50, p90=p90, p95=p95, p99=p99, p999=p999, n=len(good) if n is None else n)
-
-    def as_dict(self) -> dict[str, float | int | None]:
-        """JSON-ready."""
-        return asdict(self)
+def quantiles_of(seconds: Column, n: int | None = None) -> Quantiles:
+    """Of the finite values: NaN and inf are calls that failed. n: what to call their number, if several looks are in."""
+    good = seconds[np.isfinite(seconds)]
+    if not len(good):
+        return Quantiles.of(())
+    return Quantiles.at([float(value) for value in np.quantile(good, SHARES)], len(good) if n is None else n)
 
 
 def p99_interval(seconds: Column) -> Interval | None:

@@ -10,9 +10,9 @@ from hedgerow.replay.bill import Attempt, Cost, Tariff, cost_of
 from hedgerow.replay.calls import Measured
 from hedgerow.replay.paired import Difference, p99_differences
 from hedgerow.replay.proof import Proof, prove
-from hedgerow.replay.quantiles import Quantiles
 from hedgerow.replay.runner import case_of
 from hedgerow.statistics.quantile import quantile
+from hedgerow.statistics.quantiles import Quantiles
 
 __all__ = ["ArmResult", "Backups", "Comparison", "CostPerCall", "compare"]
 

@@ -8,10 +8,10 @@ from hedgerow.cli.arms_table import arms_table, priority_note, proof_line, verdi
 from hedgerow.replay.bill import Cost
 from hedgerow.replay.paired import Difference
 from hedgerow.replay.proof import Proof
-from hedgerow.replay.quantiles import Quantiles
 from hedgerow.replay.result import ArmResult, Backups, Comparison, CostPerCall
 from hedgerow.sandbox.profile_files import load_profile
 from hedgerow.sandbox.profiles import Priority
+from hedgerow.statistics.quantiles import Quantiles
 
 NOTHING = Cost()
 

@@ -15,9 +15,10 @@ from hedgerow.analysis.describe.queueing import Queueing, queueing_of
 from hedgerow.analysis.describe.tail import Tail, tail_of
 from hedgerow.analysis.describe.traces import Traces, traces_of
 from hedgerow.analysis.ingest.problems import Problems
-from hedgerow.analysis.quantiles import Interval, Quantiles, p99_interval
+from hedgerow.analysis.quantiles import Interval, p99_interval, quantiles_of
 from hedgerow.analysis.trace import KeyCount, Trace
 from hedgerow.cost.prices import Price, PriceBook
+from hedgerow.statistics.quantiles import Quantiles
 
 __all__ = ["FLAGGED_FROM", "Analysis", "KeyReport", "Question", "Spread", "analyze", "describe", "describe_key"]
 
@@ -180,7 +181,7 @@ def _with_wave(trace: Trace, report: KeyReport, wave: int | None) -> KeyReport:
 
 
 def _spread(seconds: Column) -> Spread | None:
-    quantiles = Quantiles.of(seconds)
+    quantiles = quantiles_of(seconds)
     return Spread(quantiles=quantiles, p99_interval=p99_interval(seconds)) if quantiles.n else None
 
 

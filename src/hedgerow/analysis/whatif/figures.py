@@ -7,9 +7,10 @@ from math import inf, isnan
 import numpy as np
 
 from hedgerow.analysis.calls import Column
-from hedgerow.analysis.quantiles import Interval, Quantiles
+from hedgerow.analysis.quantiles import Interval, quantiles_of
 from hedgerow.analysis.whatif.raced import Field, Raced
 from hedgerow.analysis.whatif.resample import Resamples, interval
+from hedgerow.statistics.quantiles import Quantiles
 
 __all__ = ["Judge", "PolicyFigures"]
 
@@ -18,7 +19,7 @@ SHARE = 0.99
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyFigures:
-    """Quantiles in seconds, shares of 1. `gain_share_p99`: 1 = what sending everything twice gains; None where that gains
+    """Times in seconds, shares of 1. `gain_share_p99`: 1 = what sending everything twice gains; None where that gains
     nothing. `p99_cut`: how much of the p99 of single calls goes away. Intervals: 95 %."""
 
     policy: str
@@ -97,7 +98,7 @@ class Judge:
     def _times(self, columns: Sequence[Column]) -> Quantiles | None:
         """Of all looks together; `n` counts calls, not looks."""
         known = [column for column in columns if not np.isnan(column).all()]
-        return Quantiles.of(np.concatenate(known), n=len(self._field)) if known else None
+        return quantiles_of(np.concatenate(known), n=len(self._field)) if known else None
 
 
 def _costs(looks: Sequence[Raced]) -> tuple[list[Column], list[Column]]:

@@ -7,7 +7,7 @@ from tests.calls_by_hand import calls_of
 from hedgerow.analysis.describe.hours import hours_of
 from hedgerow.analysis.describe.odds import stalls_of
 from hedgerow.analysis.describe.tail import tail_of
-from hedgerow.analysis.quantiles import Quantiles, p99_interval
+from hedgerow.analysis.quantiles import p99_interval, quantiles_of
 
 
 def test_a_tail_of_long_answers_goes_away_when_lengths_are_compared() -> None:
@@ -83,9 +83,9 @@ def test_a_log_without_times_has_no_hours() -> None:
 
 
 def test_quantiles_interpolate_and_leave_failed_calls_out() -> None:
-    found = Quantiles.of(np.array([1.0, 2.0, 3.0, 4.0, np.nan, np.inf]))
+    found = quantiles_of(np.array([1.0, 2.0, 3.0, 4.0, np.nan, np.inf]))
     assert (found.p50, found.n) == (2.5, 4)
-    assert Quantiles.of(np.array([np.nan])).as_dict() == {
+    assert quantiles_of(np.array([np.nan])).as_dict() == {
         "p50": None, "p90": None, "p95": None, "p99": None, "p999": None, "n": 0
     }  # fmt: skip
 

@@ -1,7 +1,7 @@
 import pytest
 
-from hedgerow.replay.quantiles import Quantiles
 from hedgerow.statistics.quantile import quantile
+from hedgerow.statistics.quantiles import Quantiles
 
 
 def test_a_quantile_lies_on_the_line_between_its_neighbours():

@@ -5,12 +5,14 @@ from dataclasses import asdict, dataclass
 
 from hedgerow.statistics.quantile import quantile
 
-__all__ = ["Quantiles"]
+__all__ = ["SHARES", "Quantiles"]
+
+SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantiles:
-    """The quantile object of the machine-readable output; None where there was nothing to measure (`n` = 0)."""
+    """Seconds (linear interpolation); None where there was nothing to measure (`n` = 0)."""
 
     p50: float | None
     p90: float | None
@@ -23,8 +25,13 @@ class Quantiles:
     def of(cls, values: Sequence[float]) -> "Quantiles":
         """Of values in any order."""
         ordered = sorted(values)
-        at = [quantile(ordered, share) if ordered else None for share in (0.5, 0.9, 0.95, 0.99, 0.999)]
-        return cls(p50=at[0], p90=at[1], p95=at[2], p99=at[3], p999=at[4], n=len(ordered))
+        return cls.at([quantile(ordered, share) if ordered else None for share in SHARES], len(ordered))
+
+    @classmethod
+    def at(cls, found: Sequence[float | None], n: int) -> "Quantiles":
+        """From the values at SHARES, however they were found."""
+        p50, p90, p95, p99, p999 = found
+        return cls(p50=p50, p90=p90, p95=p95, p99=p99, p999=p999, n=n)
 
     def as_dict(self) -> dict[str, float | int | None]:
         """JSON-ready."""
