@@ -8,17 +8,15 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
-import orjson
-
 from hedgerow.dialects.anthropic_answer import MessageReader
 from hedgerow.dialects.anthropic_assembly import AssemblingMessageReader, streamed_message
 from hedgerow.dialects.anthropic_safety import reservations
 from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
-from hedgerow.dialects.openai_chat import ATTACHMENT_TOKENS, CHARS_PER_TOKEN, unreadable_reason
+from hedgerow.dialects.request_body import object_of, object_to_rewrite, tokens_estimate, unreadable_reason
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest, size_class
 
@@ -42,8 +40,8 @@ class AnthropicMessages:
 
     def facts(self, request: WireRequest) -> RequestFacts:
         """What the request asks; forbidden when its body cannot be read."""
-        body = loads_or_none(request.body) if request.body is not None else None
-        if not is_object(body):
+        body = object_of(request)
+        if body is None:
             return RequestFacts(dialect=self.name, answer_known=True, forbidden=(unreadable_reason(request),))
         forbidden, needs = reservations(body, request)
         on_vertex = VERTEX.fullmatch(request.path.rstrip("/"))
@@ -73,11 +71,8 @@ class AnthropicMessages:
         """See anthropic_assembly.py; None on Vertex, whose streams have a path of their own, and for what is not strict JSON."""
         if VERTEX.fullmatch(request.path.rstrip("/")) or UNCHECKED_INPUT in (request.header(b"anthropic-beta") or ""):
             return None
-        try:
-            body: object = orjson.loads(request.body or b"")
-        except ValueError:
-            return None
-        return streamed_message(body) if is_object(body) else None
+        body = object_to_rewrite(request)
+        return None if body is None else streamed_message(body)
 
     def assembling_reader(self, facts: RequestFacts, headers: Headers) -> AssemblingReader:  # noqa: ARG002
         """A fresh reader that also gives the answer as one body."""
@@ -138,4 +133,4 @@ def _input_tokens_estimate(body: Mapping[str, object]) -> int:
             waiting += [item.get("content"), item.get("text"), item.get("thinking")]
     if tools := body.get("tools"):
         chars += written_length(tools)
-    return -(-chars // CHARS_PER_TOKEN) + attachments * ATTACHMENT_TOKENS
+    return tokens_estimate(chars, attachments)

@@ -6,12 +6,10 @@ the start of an empty block or a signature is none. Events nobody knows are pass
 
 from types import MappingProxyType
 
-from hedgerow.dialects.failures import failure_in_band
-from hedgerow.dialects.framing import AnswerFraming
+from hedgerow.dialects.event_reader import TypedEventReader
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number, written_length
-from hedgerow.dialects.sse import ServerSentEvent
-from hedgerow.values.answer import AnswerFacts, Usage
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
+from hedgerow.values.answer import Usage
 
 __all__ = ["MessageReader", "usage_of"]
 
@@ -32,36 +30,20 @@ SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 ANSWERS_WITHOUT_TEXT = frozenset({"refusal", "pause_turn"})
 
 
-class MessageReader:
+class MessageReader(TypedEventReader):
     """One attempt's reader; not shared. Its `facts` are complete after `finish`, or after message_stop."""
 
-    __slots__ = ("_framing", "_usage", "facts")
+    __slots__ = ("_usage",)
 
     def __init__(self, headers: Headers) -> None:
-        self.facts = AnswerFacts()
-        self._framing = AnswerFraming(headers)
+        super().__init__(headers)
         self._usage: dict[str, object] = {}
-
-    def feed(self, data: bytes) -> None:
-        """More decoded bytes."""
-        for event in self._framing.feed(data):
-            self._read_event(event)
 
     def finish(self) -> None:
         """The body ended cleanly: without message_stop, a stop reason is its end."""
-        for event in self._framing.finish():
-            self._read_event(event)
-        if self._framing.streamed and self.facts.finish_reason is not None:
+        super().finish()
+        if self.streamed and self.facts.finish_reason is not None:
             self.facts.ended = True
-
-    def _read_event(self, event: ServerSentEvent) -> None:
-        payload = loads_or_none(event.data)
-        if self._framing.streamed is False:
-            self.facts.ended = payload is not None
-        if event.name == "error" and not is_object(payload):
-            self._fail(event.data.decode("utf-8", "replace"))
-        if is_object(payload):
-            self._read_object(payload, text_of(payload.get("type")) or event.name)
 
     def _read_object(self, payload: dict[str, object], kind: str) -> None:
         if kind == "content_block_delta":
@@ -77,7 +59,7 @@ class MessageReader:
             self.facts.ended = True
         elif kind == "error" or payload.get("error"):
             self._fail(payload)
-        elif self._framing.streamed is False:
+        elif self.streamed is False:
             self._read_whole(payload)
 
     def _read_opening(self, message: object) -> None:
@@ -149,10 +131,6 @@ class MessageReader:
     def _see(self) -> None:
         self.facts.content = True
         self.facts.chunks += 1
-
-    def _fail(self, error: object) -> None:
-        if self.facts.failure is None:
-            self.facts.failure = failure_in_band(error)
 
 
 def usage_of(usage: dict[str, object]) -> Usage | None:

@@ -3,16 +3,14 @@
 Fields nobody knows are kept: those of the opening message and of each block's start as they are, later ones laid over them.
 """
 
-import json
 from collections.abc import Mapping
-
-import orjson
 
 from hedgerow.dialects.anthropic_answer import MessageReader
 from hedgerow.dialects.anthropic_safety import RULES, SAFE_FIELDS
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object
+from hedgerow.dialects.lenient_json import is_array, is_object, written
 from hedgerow.dialects.partial_json import loads_partial
+from hedgerow.dialects.request_body import rewritten
 from hedgerow.dialects.sse import ServerSentEvent
 
 __all__ = ["AssemblingMessageReader", "MessageAssembler", "streamed_message"]
@@ -34,10 +32,7 @@ def streamed_message(body: Mapping[str, object]) -> bytes | None:
     tools = body.get("tools")
     if any(is_object(tool) and tool.get("eager_input_streaming") for tool in (tools if is_array(tools) else ())):
         return None
-    try:
-        return orjson.dumps({**body, "stream": True})
-    except TypeError:  # not JSON to orjson: then we have no right to write it anew
-        return None
+    return rewritten(body, stream=True)
 
 
 class MessageAssembler:
@@ -82,7 +77,7 @@ class MessageAssembler:
             content.append(block.fields)
             if block.fields.get("type") == "fallback" and is_object(served_by := block.fields.get("to")):
                 message["model"] = served_by.get("model", message.get("model"))
-        return _dumps({**message, "content": content})
+        return written({**message, "content": content})
 
 
 class _Block:
@@ -113,9 +108,9 @@ class _Block:
         for name in self._pieces.keys() - {"partial_json"}:
             before = self.fields.get(name)
             self.fields[name] = "".join((before if isinstance(before, str) else "", *self._pieces.pop(name)))
-        if written := "".join(self._pieces.get("partial_json", ())):
+        if called_with := "".join(self._pieces.get("partial_json", ())):
             try:
-                self.fields["input"] = loads_partial(written)
+                self.fields["input"] = loads_partial(called_with)
             except ValueError:
                 return False
         return True
@@ -124,19 +119,13 @@ class _Block:
 class AssemblingMessageReader(MessageReader):
     """Reads an answer as MessageReader does, and hands on what it has parsed: one pass for both. Not shared."""
 
-    __slots__ = ("_assembler", "_error", "_left_out", "_read")
+    __slots__ = ("_assembler", "_handed_on", "_left_out")
 
     def __init__(self, headers: Headers) -> None:
         super().__init__(headers)
         self._assembler = MessageAssembler()
-        self._read = True
+        self._handed_on = True
         self._left_out = False
-        self._error = b""
-
-    @property
-    def streamed(self) -> bool | None:
-        """Is it a stream? False: the provider answered with one body all the same, which is the response as it came."""
-        return self._framing.streamed
 
     @property
     def complete(self) -> bool:
@@ -147,21 +136,14 @@ class AssemblingMessageReader(MessageReader):
         """The whole answer as JSON; see MessageAssembler.response."""
         return self._assembler.response()
 
-    def error_response(self) -> bytes:
-        """The error that came inside the stream: its event's data is the body the API answers errors with."""
-        return self._error
-
     def _read_event(self, event: ServerSentEvent) -> None:
-        self._read = False
-        failed_before = self.facts.failure is not None
+        self._handed_on = False
         super()._read_event(event)
-        if self.facts.failure is not None and not failed_before:
-            self._error = bytes(event.data)
-        self._left_out |= not self._read and event.data.startswith(b"{")
+        self._left_out |= not self._handed_on and event.data.startswith(b"{")
 
     def _read_object(self, payload: dict[str, object], kind: str) -> None:
         super()._read_object(payload, kind)
-        self._read = True
+        self._handed_on = True
         if kind in EVENTS:
             payload["type"] = kind
             self._assembler.take(payload)
@@ -180,10 +162,3 @@ def _lay_end_over(message: dict[str, object], event: dict[str, object]) -> None:
             message["usage"] = {**opening, **{field: count for field, count in value.items() if count is not None}}
         elif name != "type" and value is not None:
             message[name] = value
-
-
-def _dumps(value: object) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # half a surrogate pair, a number beyond 64 bits, or nested deeper than orjson goes
-        return json.dumps(value, separators=(",", ":")).encode()

@@ -14,9 +14,9 @@ from hedgerow.dialects.gemini_failures import gemini_failure_of_status
 from hedgerow.dialects.gemini_paths import STREAM, WHOLE, in_camel_case, method_of, model_of
 from hedgerow.dialects.gemini_safety import reservations, tools_in
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
-from hedgerow.dialects.openai_chat import ATTACHMENT_TOKENS, CHARS_PER_TOKEN, unreadable_reason
+from hedgerow.dialects.request_body import object_of, tokens_estimate, unreadable_reason
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, StreamedRequest, WireRequest, size_class
 
@@ -35,8 +35,8 @@ class Gemini:
     def facts(self, request: WireRequest) -> RequestFacts:
         """What the request asks; forbidden when its body cannot be read."""
         stream = method_of(request) == STREAM
-        body = loads_or_none(request.body) if request.body is not None else None
-        if not is_object(body):
+        body = object_of(request)
+        if body is None:
             reason = unreadable_reason(request)
             return RequestFacts(
                 dialect=self.name, model=model_of(request), stream=stream, answer_known=True, forbidden=(reason,)
@@ -91,7 +91,7 @@ def input_tokens_estimate(fields: Mapping[str, object]) -> int:
             chars += written_length(part)
     if tools := fields.get("tools"):
         chars += written_length(tools)
-    return -(-chars // CHARS_PER_TOKEN) + attachments * ATTACHMENT_TOKENS
+    return tokens_estimate(chars, attachments)
 
 
 def _parts(fields: Mapping[str, object]) -> Iterator[dict[str, object]]:

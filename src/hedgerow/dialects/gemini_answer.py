@@ -7,13 +7,15 @@ the last one counts; it is over when every candidate that was seen has its finis
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from hedgerow.dialects.event_reader import EventReader
 from hedgerow.dialects.gemini_failures import gemini_failure_in_band
 from hedgerow.dialects.gemini_framing import GeminiFraming
 from hedgerow.dialects.gemini_paths import in_camel_case
 from hedgerow.dialects.headers import Headers, header_value
 from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number, written_length
 from hedgerow.dialects.sse import ServerSentEvent
-from hedgerow.values.answer import AnswerFacts, Usage
+from hedgerow.values.answer import Usage
+from hedgerow.values.failure import Failure
 
 __all__ = ["GeminiReader", "usage_of"]
 
@@ -40,26 +42,16 @@ TEXTS = MappingProxyType(
 ABOUT_A_PART = frozenset({"mediaResolution", "partMetadata", "thought", "thoughtSignature", "videoMetadata"})
 
 
-class GeminiReader:
+class GeminiReader(EventReader):
     """One attempt's reader; not shared. Its `facts` are complete after `finish`."""
 
-    __slots__ = ("_finish_reasons", "_framing", "_with_output", "facts")
+    __slots__ = ("_finish_reasons", "_with_output")
 
     def __init__(self, headers: Headers) -> None:
-        self.facts = AnswerFacts(service_tier=header_value(headers, b"x-gemini-service-tier"))
-        self._framing = GeminiFraming(headers)
+        super().__init__(headers, GeminiFraming(headers))
+        self.facts.service_tier = header_value(headers, b"x-gemini-service-tier")
         self._finish_reasons: dict[int, str | None] = {}  # of every candidate seen so far
         self._with_output: set[int] = set()  # candidates that have something a caller can use
-
-    def feed(self, data: bytes) -> None:
-        """More decoded bytes."""
-        for event in self._framing.feed(data):
-            self._read_event(event)
-
-    def finish(self) -> None:
-        """The body ended cleanly: what was still open is read."""
-        for event in self._framing.finish():
-            self._read_event(event)
 
     def _read_event(self, event: ServerSentEvent) -> None:
         chunk = loads_or_none(event.data)
@@ -116,9 +108,8 @@ class GeminiReader:
         if reason in FILTERED:
             self.facts.useful = any(self._finish_reasons.get(each) not in FILTERED for each in self._with_output)
 
-    def _fail(self, error: object) -> None:
-        if self.facts.failure is None:
-            self.facts.failure = gemini_failure_in_band(error)
+    def _failure(self, error: object) -> Failure:
+        return gemini_failure_in_band(error)
 
 
 def usage_of(usage: Mapping[str, object]) -> Usage | None:

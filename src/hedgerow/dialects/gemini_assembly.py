@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 
-import orjson
-
 from hedgerow.dialects.gemini_answer import GeminiReader
 from hedgerow.dialects.gemini_paths import STREAM, WHOLE, in_camel_case, method_of, model_of
 from hedgerow.dialects.gemini_safety import CLIENT_TOOLS, RULES, RULES_OF_SETTINGS, SAFE_FIELDS, SAFE_SETTINGS, tools_in
 from hedgerow.dialects.headers import Headers
 from hedgerow.dialects.lenient_json import is_array, is_object, written
 from hedgerow.dialects.openai_assembly_growth import First, Kinds, Latest, Record, Replaced
-from hedgerow.dialects.sse import ServerSentEvent
+from hedgerow.dialects.request_body import object_to_rewrite
 from hedgerow.values.request import StreamedRequest, WireRequest
 
 __all__ = ["AssemblingGeminiReader", "streamed_content"]
@@ -31,11 +29,8 @@ def streamed_content(request: WireRequest) -> StreamedRequest | None:
     (sound, images, probabilities, several candidates, what Google's own tools found), or nobody knows what it would say."""
     if method_of(request) != WHOLE or not request.path.endswith(ENDING[0]) or "-image" in (model_of(request) or ""):
         return None
-    try:
-        body: object = orjson.loads(request.body or b"")
-    except ValueError:
-        return None
-    if not is_object(body) or request.body is None or _loses_something(in_camel_case(body)):
+    body = object_to_rewrite(request)
+    if body is None or request.body is None or _loses_something(in_camel_case(body)):
         return None
     return StreamedRequest(body=request.body, ending=ENDING, query=(("alt", "sse"),))
 
@@ -177,37 +172,21 @@ ANSWER: Kinds = MappingProxyType(
 class AssemblingGeminiReader(GeminiReader):
     """Reads an answer as GeminiReader does, and puts together what it has parsed: one pass for both. Not shared."""
 
-    __slots__ = ("_answer", "_error", "_left_out")
+    __slots__ = ("_answer", "_left_out")
 
     def __init__(self, headers: Headers) -> None:
         super().__init__(headers)
         self._answer = Record(ANSWER)
-        self._error = b""
         self._left_out = False
-
-    @property
-    def streamed(self) -> bool | None:
-        """Is it a stream? False: the provider answered with one body all the same, which is the response as it came."""
-        return self._framing.streamed
 
     @property
     def complete(self) -> bool:
         """Was everything read that came, with no function call in pieces?"""
-        return self._framing.complete and not self._left_out
+        return not (self._left_out or self._framing.truncated)
 
     def response(self) -> bytes:
         """The whole answer as JSON; to be asked once, of an answer that has ended."""
         return written(self._answer.grown())
-
-    def error_response(self) -> bytes:
-        """The error that came inside the stream, as the JSON body the API answers errors with; empty if there was none."""
-        return self._error
-
-    def _read_event(self, event: ServerSentEvent) -> None:
-        failed_before = self.facts.failure is not None
-        super()._read_event(event)
-        if self.facts.failure is not None and not failed_before:
-            self._error = bytes(event.data)
 
     def _read_chunk(self, chunk: dict[str, object]) -> None:
         super()._read_chunk(chunk)

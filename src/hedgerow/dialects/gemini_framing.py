@@ -33,9 +33,9 @@ class GeminiFraming:
         return True if self._array is not None else self._framing.streamed
 
     @property
-    def complete(self) -> bool:
-        """Was everything small enough to be looked at?"""
-        return not (self._framing.truncated or (self._array is not None and self._array.oversized))
+    def truncated(self) -> bool:
+        """Was something too large to look at?"""
+        return self._framing.truncated or (self._array is not None and self._array.oversized)
 
     def feed(self, data: bytes) -> list[ServerSentEvent]:
         """What these bytes complete."""

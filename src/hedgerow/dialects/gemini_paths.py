@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from hedgerow.values.request import WireRequest
 
-__all__ = ["STREAM", "WHOLE", "camel", "in_camel_case", "method_of", "model_of", "stream_path"]
+__all__ = ["STREAM", "WHOLE", "camel", "in_camel_case", "method_of", "model_of"]
 
 # The Gemini API has models/… and tunedModels/…; Vertex …/publishers/google/models/… and …/endpoints/….
 CALL = re.compile(r".*?((?:models|tunedModels|endpoints)/[^/:]+):([A-Za-z]+)/?")
@@ -23,12 +23,6 @@ def model_of(request: WireRequest) -> str | None:
     """The model's name; tuned ones and Vertex's endpoints keep what they are in front."""
     found = CALL.fullmatch(request.path)
     return unquote(found[1]).removeprefix("models/") if found else None
-
-
-def stream_path(path: str) -> str:
-    """The path under which the same answer comes as a stream."""
-    head, _, _ = path.rpartition(f":{WHOLE}")
-    return f"{head}:{STREAM}"
 
 
 def camel(name: str) -> str:

@@ -9,8 +9,8 @@ from hedgerow.dialects.gemini_answer import usage_of
 from hedgerow.dialects.gemini_failures import gemini_failure_in_band, gemini_failure_of_status
 from hedgerow.dialects.gemini_paths import in_camel_case, method_of, model_of
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, whole_number
-from hedgerow.dialects.openai_chat import unreadable_reason
+from hedgerow.dialects.lenient_json import is_array, is_object, whole_number
+from hedgerow.dialects.request_body import object_of, unreadable_reason
 from hedgerow.dialects.whole_answer import WholeAnswerReader
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
@@ -31,8 +31,8 @@ class GeminiWhole:
 
     def facts(self, request: WireRequest) -> RequestFacts:
         """What the request asks; forbidden only when its body cannot be read."""
-        body = loads_or_none(request.body) if request.body is not None else None
-        if not is_object(body):
+        body = object_of(request)
+        if body is None:
             return RequestFacts(dialect=self.name, answer_known=True, forbidden=(unreadable_reason(request),))
         asked = body.get("requests")
         bodies = [each for each in asked if is_object(each)] if is_array(asked) else [body]

@@ -6,10 +6,9 @@ Only those whose stream says all that the whole answer would have said. What is 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-import orjson
-
 from hedgerow.dialects.lenient_json import is_array, is_object
 from hedgerow.dialects.openai_safety import READING_TOOLS, RULES, SAFE_FIELDS
+from hedgerow.dialects.request_body import rewritten
 
 __all__ = ["streamed_request"]
 
@@ -25,10 +24,7 @@ def streamed_request(body: Mapping[str, object]) -> bytes | None:
     if any(_loses_something(field, value) for field, value in body.items()):
         return None
     usage_asked = {**(options or {}), "include_usage": True}
-    try:
-        return orjson.dumps({**body, "stream": True, "stream_options": usage_asked})
-    except TypeError:  # not JSON to orjson: then we have no right to write it anew
-        return None
+    return rewritten(body, stream=True, stream_options=usage_asked)
 
 
 def _loses_something(field: str, value: object) -> bool:

@@ -8,29 +8,23 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
-import orjson
-
 from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
 from hedgerow.dialects.openai_assembly_request import streamed_request
 from hedgerow.dialects.openai_chat_answer import ChatAnswerReader
 from hedgerow.dialects.openai_chat_assembly import AssemblingChatReader
 from hedgerow.dialects.openai_safety import reservations
+from hedgerow.dialects.request_body import object_of, object_to_rewrite, tokens_estimate, unreadable_reason
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
 
-__all__ = ["OpenAIChat", "model_asked", "unreadable_reason"]
+__all__ = ["OpenAIChat", "model_asked"]
 
-CHARS_PER_TOKEN = 4
-ATTACHMENT_TOKENS = (
-    800  # an image, sound or file: its base64 has thousands of characters, the model reads far fewer tokens
-)
 ATTACHMENT_PARTS = frozenset({"audio_url", "file", "image_url", "input_audio", "input_image", "video_url"})
 CACHE_FIELDS = ("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention")
-SIGNED_BODY = "AWS4-HMAC-SHA256"  # Bedrock: the signature covers the body's hash
 AZURE_DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)/")
 
 
@@ -45,8 +39,8 @@ class OpenAIChat:
 
     def facts(self, request: WireRequest) -> RequestFacts:
         """What the request asks; forbidden when its body cannot be read."""
-        body = loads_or_none(request.body) if request.body is not None else None
-        if not is_object(body):
+        body = object_of(request)
+        if body is None:
             return RequestFacts(dialect=self.name, answer_known=True, forbidden=(unreadable_reason(request),))
         forbidden, needs = reservations(body, request)
         return RequestFacts(
@@ -73,13 +67,8 @@ class OpenAIChat:
 
     def streamed(self, request: WireRequest) -> bytes | None:
         """See openai_assembly_request.py; None, too, for a body we could not write again: not strict JSON, or signed."""
-        if (request.header(b"authorization") or "").startswith(SIGNED_BODY):
-            return None
-        try:
-            body: object = orjson.loads(request.body or b"")
-        except ValueError:
-            return None
-        return streamed_request(body) if is_object(body) else None
+        body = object_to_rewrite(request)
+        return None if body is None else streamed_request(body)
 
     def assembling_reader(self, facts: RequestFacts, headers: Headers) -> AssemblingReader:  # noqa: ARG002
         """A fresh reader that also gives the answer as one body."""
@@ -88,11 +77,6 @@ class OpenAIChat:
     def refuses_streaming(self, status: int, body: bytes) -> bool:
         """See openai_assembly_refusal.py."""
         return refuses_streaming(status, body)
-
-
-def unreadable_reason(request: WireRequest) -> str:
-    """Why there is no JSON object in a request: its body is not at hand, or is something else."""
-    return "body_not_replayable" if request.body is None else "unreadable_body"
 
 
 def model_asked(body: Mapping[str, object], request: WireRequest) -> str | None:
@@ -124,7 +108,7 @@ def _input_tokens_estimate(body: Mapping[str, object]) -> int:
     for field in ("tools", "functions"):
         if declared := body.get(field):
             chars += written_length(declared)
-    return -(-chars // CHARS_PER_TOKEN) + attachments * ATTACHMENT_TOKENS
+    return tokens_estimate(chars, attachments)
 
 
 def _objects(value: object) -> list[dict[str, object]]:

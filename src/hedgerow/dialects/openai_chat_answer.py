@@ -6,12 +6,11 @@ ping, a filter result, a usage chunk or a bare finish reason is none. Runs for e
 
 from types import MappingProxyType
 
-from hedgerow.dialects.failures import failure_in_band
-from hedgerow.dialects.framing import AnswerFraming
+from hedgerow.dialects.event_reader import EventReader
 from hedgerow.dialects.headers import Headers
 from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number
 from hedgerow.dialects.sse import ServerSentEvent
-from hedgerow.values.answer import AnswerFacts, Usage
+from hedgerow.values.answer import Usage
 
 __all__ = ["ChatAnswerReader", "usage_of"]
 
@@ -20,27 +19,20 @@ END_MARK = b"[DONE]"
 STATUS_OF_BREAK = MappingProxyType({"error": 502, "insufficient_system_resource": 503})
 
 
-class ChatAnswerReader:
+class ChatAnswerReader(EventReader):
     """One attempt's reader; not shared. Its `facts` are complete after `finish`, or after the stream's end mark."""
 
-    __slots__ = ("_finish_reasons", "_framing", "_with_output", "facts")
+    __slots__ = ("_finish_reasons", "_with_output")
 
     def __init__(self, headers: Headers) -> None:
-        self.facts = AnswerFacts()
-        self._framing = AnswerFraming(headers)
+        super().__init__(headers)
         self._finish_reasons: dict[int, str | None] = {}  # of every choice seen so far
         self._with_output: set[int] = set()  # choices that have something a caller can use
 
-    def feed(self, data: bytes) -> None:
-        """More decoded bytes."""
-        for event in self._framing.feed(data):
-            self._read_event(event)
-
     def finish(self) -> None:
         """The body ended cleanly: without an end mark, finish reasons of all choices are its end."""
-        for event in self._framing.finish():
-            self._read_event(event)
-        if self._framing.streamed and self._finish_reasons and all(self._finish_reasons.values()):
+        super().finish()
+        if self.streamed and self._finish_reasons and all(self._finish_reasons.values()):
             self.facts.ended = True
 
     def _read_event(self, event: ServerSentEvent) -> None:
@@ -51,7 +43,7 @@ class ChatAnswerReader:
         payload = loads_or_none(event.data)
         if event.name == "error":
             self._fail(payload if payload is not None else event.data.decode("utf-8", "replace"))
-        if self._framing.streamed is False:
+        if self.streamed is False:
             facts.ended = payload is not None
             payload = payload[0] if is_array(payload) and payload else payload
         if is_object(payload):
@@ -101,10 +93,6 @@ class ChatAnswerReader:
             self.facts.useful = any(self._finish_reasons.get(seen) != "content_filter" for seen in self._with_output)
         if finish_reason in STATUS_OF_BREAK:
             self._fail({"code": STATUS_OF_BREAK[finish_reason], "type": finish_reason})
-
-    def _fail(self, error: object) -> None:
-        if self.facts.failure is None:
-            self.facts.failure = failure_in_band(error)
 
 
 def usage_of(usage: object) -> Usage | None:

@@ -66,19 +66,13 @@ class Assembler:
 class AssemblingChatReader(ChatAnswerReader):
     """Reads an answer as ChatAnswerReader does, and hands on what it has parsed: one pass for both. Not shared."""
 
-    __slots__ = ("_assembler", "_error", "_handed_on", "_left_out")
+    __slots__ = ("_assembler", "_handed_on", "_left_out")
 
     def __init__(self, headers: Headers) -> None:
         super().__init__(headers)
         self._assembler = Assembler()
         self._handed_on = False  # has the event at hand been read?
         self._left_out = False
-        self._error = b""
-
-    @property
-    def streamed(self) -> bool | None:
-        """Is it a stream? False: the provider answered with one body all the same, which is the response as it came."""
-        return self._framing.streamed
 
     @property
     def complete(self) -> bool:
@@ -89,16 +83,9 @@ class AssemblingChatReader(ChatAnswerReader):
         """The whole answer as JSON; see Assembler.response."""
         return self._assembler.response()
 
-    def error_response(self) -> bytes:
-        """The error that came inside the stream, as the JSON body the API answers errors with; empty if there was none."""
-        return self._error
-
     def _read_event(self, event: ServerSentEvent) -> None:
         self._handed_on = False
-        failed_before = self.facts.failure is not None
         super()._read_event(event)
-        if self.facts.failure is not None and not failed_before:
-            self._error = bytes(event.data)
         if not self._handed_on and event.data.startswith(b"{"):
             self._left_out = True
 

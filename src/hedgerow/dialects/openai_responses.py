@@ -7,23 +7,16 @@ openai_responses_safety, how a stream becomes one body in openai_responses_assem
 from collections.abc import Mapping
 from datetime import datetime
 
-import orjson
-
 from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
-from hedgerow.dialects.openai_chat import (
-    ATTACHMENT_PARTS,
-    ATTACHMENT_TOKENS,
-    CACHE_FIELDS,
-    CHARS_PER_TOKEN,
-    unreadable_reason,
-)
+from hedgerow.dialects.openai_chat import ATTACHMENT_PARTS, CACHE_FIELDS
 from hedgerow.dialects.openai_responses_answer import ResponseReader
 from hedgerow.dialects.openai_responses_assembly import AssemblingResponseReader, streamed_response
 from hedgerow.dialects.openai_responses_safety import reservations
+from hedgerow.dialects.request_body import object_of, object_to_rewrite, tokens_estimate, unreadable_reason
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
 
@@ -46,8 +39,8 @@ class OpenAIResponses:
 
     def facts(self, request: WireRequest) -> RequestFacts:
         """What the request asks; forbidden when its body cannot be read."""
-        body = loads_or_none(request.body) if request.body is not None else None
-        if not is_object(body):
+        body = object_of(request)
+        if body is None:
             return RequestFacts(dialect=self.name, answer_known=True, forbidden=(unreadable_reason(request),))
         forbidden, needs = reservations(body, request)
         reasoning = body.get("reasoning")
@@ -75,11 +68,8 @@ class OpenAIResponses:
 
     def streamed(self, request: WireRequest) -> bytes | None:
         """See openai_responses_assembly.py; None, too, for a body we could not write again."""
-        try:
-            body: object = orjson.loads(request.body or b"")
-        except ValueError:
-            return None
-        return streamed_response(body) if is_object(body) else None
+        body = object_to_rewrite(request)
+        return None if body is None else streamed_response(body)
 
     def assembling_reader(self, facts: RequestFacts, headers: Headers) -> AssemblingReader:  # noqa: ARG002
         """A fresh reader that also gives the answer as one body."""
@@ -107,4 +97,4 @@ def _input_tokens_estimate(body: Mapping[str, object]) -> int:
             waiting += [item.get(field) for field in LIST_FIELDS]
     if tools := body.get("tools"):
         chars += written_length(tools)
-    return -(-chars // CHARS_PER_TOKEN) + attachments * ATTACHMENT_TOKENS
+    return tokens_estimate(chars, attachments)

@@ -6,12 +6,9 @@ events that announce a response, an item or a part are none. Events nobody knows
 
 from types import MappingProxyType
 
-from hedgerow.dialects.failures import failure_in_band
-from hedgerow.dialects.framing import AnswerFraming
-from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number
-from hedgerow.dialects.sse import ServerSentEvent
-from hedgerow.values.answer import AnswerFacts, Usage
+from hedgerow.dialects.event_reader import TypedEventReader
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number
+from hedgerow.values.answer import Usage
 
 __all__ = ["ENDS", "ResponseReader", "usage_of"]
 
@@ -38,33 +35,10 @@ ON_THE_WAY = frozenset(
 STATUS_OF_END = MappingProxyType({"cancelled": 499, "failed": 500})
 
 
-class ResponseReader:
+class ResponseReader(TypedEventReader):
     """One attempt's reader; not shared. Its `facts` are complete after `finish`, or after the event that ends the stream."""
 
-    __slots__ = ("_framing", "facts")
-
-    def __init__(self, headers: Headers) -> None:
-        self.facts = AnswerFacts()
-        self._framing = AnswerFraming(headers)
-
-    def feed(self, data: bytes) -> None:
-        """More decoded bytes."""
-        for event in self._framing.feed(data):
-            self._read_event(event)
-
-    def finish(self) -> None:
-        """The body ended cleanly. Only an event says that a stream is complete."""
-        for event in self._framing.finish():
-            self._read_event(event)
-
-    def _read_event(self, event: ServerSentEvent) -> None:
-        payload = loads_or_none(event.data)
-        if self._framing.streamed is False:
-            self.facts.ended = payload is not None
-        if event.name == "error" and not is_object(payload):
-            self._fail(event.data.decode("utf-8", "replace"))
-        if is_object(payload):
-            self._read_object(payload, text_of(payload.get("type")) or event.name)
+    __slots__ = ()
 
     def _read_object(self, payload: dict[str, object], kind: str) -> None:
         if kind.endswith(".delta") or kind in WITHOUT_TEXT:
@@ -77,7 +51,7 @@ class ResponseReader:
             self.facts.model = (text_of(response.get("model")) if is_object(response) else None) or self.facts.model
         elif kind == "error" or payload.get("object") == "error":
             self._fail(payload)
-        elif self._framing.streamed is False:
+        elif self.streamed is False:
             self._read_whole(payload)
         elif payload.get("error") and not kind:
             self._fail(payload)  # a proxy's own error, in no dialect
@@ -118,10 +92,6 @@ class ResponseReader:
             facts.hidden_chars += chars
         facts.content = True
         facts.chunks += 1
-
-    def _fail(self, error: object) -> None:
-        if self.facts.failure is None:
-            self.facts.failure = failure_in_band(error)
 
 
 def usage_of(usage: object) -> Usage | None:

@@ -1,15 +1,14 @@
 """Asks for an OpenAI response as a stream, and takes from its last event the one JSON body that would have been the answer."""
 
-import json
 from collections.abc import Mapping
 
 import orjson
 
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_object
+from hedgerow.dialects.lenient_json import is_object, written
 from hedgerow.dialects.openai_responses_answer import ENDS, ResponseReader
 from hedgerow.dialects.openai_responses_safety import RULES, SAFE_FIELDS
-from hedgerow.dialects.sse import ServerSentEvent
+from hedgerow.dialects.request_body import rewritten
 
 __all__ = ["AssemblingResponseReader", "streamed_response"]
 
@@ -21,10 +20,7 @@ def streamed_response(body: Mapping[str, object]) -> bytes | None:
         return None
     if any(field not in SAFE_FIELDS and field not in RULES for field in body):
         return None
-    try:
-        return orjson.dumps({**body, "stream": True})
-    except TypeError:  # not JSON to orjson: then we have no right to write it anew
-        return None
+    return rewritten(body, stream=True)
 
 
 class AssemblingResponseReader(ResponseReader):
@@ -39,11 +35,6 @@ class AssemblingResponseReader(ResponseReader):
         self._error = b""
 
     @property
-    def streamed(self) -> bool | None:
-        """Is it a stream? False: the provider answered with one body all the same, which is the response as it came."""
-        return self._framing.streamed
-
-    @property
     def complete(self) -> bool:
         """Is the whole response here? An event in between that could not be read takes nothing away from it."""
         return self._response is not None
@@ -54,20 +45,11 @@ class AssemblingResponseReader(ResponseReader):
         if not response.get("output") and self._items:
             # Some servers leave the items out of the last event, since each has been sent before.
             response = {**response, "output": [item for _, item in sorted(self._items.items())]}
-        try:
-            return orjson.dumps(response)
-        except TypeError:  # half a surrogate pair, a number beyond 64 bits, or nested deeper than orjson goes
-            return json.dumps(response, separators=(",", ":")).encode()
+        return written(response)
 
     def error_response(self) -> bytes:
         """The error that came inside the stream, as the JSON body the API answers errors with; empty if there was none."""
-        return self._error
-
-    def _read_event(self, event: ServerSentEvent) -> None:
-        failed_before = self.facts.failure is not None
-        super()._read_event(event)
-        if self.facts.failure is not None and not failed_before and not self._error:
-            self._error = bytes(event.data)
+        return self._error or super().error_response()
 
     def _read_object(self, payload: dict[str, object], kind: str) -> None:
         failed_before = self.facts.failure is not None

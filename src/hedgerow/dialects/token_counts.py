@@ -6,8 +6,8 @@ from datetime import datetime
 from hedgerow.dialects.base import AnswerReader
 from hedgerow.dialects.failures import failure_in_band, failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_object, loads_or_none, text_of, whole_number
-from hedgerow.dialects.openai_chat import CHARS_PER_TOKEN, unreadable_reason
+from hedgerow.dialects.lenient_json import text_of, whole_number
+from hedgerow.dialects.request_body import CHARS_PER_TOKEN, object_of, unreadable_reason
 from hedgerow.dialects.whole_answer import WholeAnswerReader
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
@@ -28,8 +28,8 @@ class TokenCounts:
 
     def facts(self, request: WireRequest) -> RequestFacts:
         """What the request asks; forbidden only when its body cannot be read."""
-        body = loads_or_none(request.body) if request.body is not None else None
-        if not is_object(body):
+        body = object_of(request)
+        if body is None:
             return RequestFacts(dialect=self.name, answer_known=True, forbidden=(unreadable_reason(request),))
         return RequestFacts(
             dialect=self.name,

@@ -1,9 +1,14 @@
 """Which calls are streamed on their caller's behalf, and what is sent then."""
 
+from dataclasses import replace
+
 import orjson
 import pytest
 
+from hedgerow.dialects.anthropic import AnthropicMessages
+from hedgerow.dialects.gemini import Gemini
 from hedgerow.dialects.openai_chat import OpenAIChat
+from hedgerow.dialects.openai_responses import OpenAIResponses
 from hedgerow.values.request import WireRequest
 
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
@@ -83,7 +88,18 @@ def test_a_body_that_cannot_be_written_again_goes_as_it_was_asked(body):
     assert streamed(body) is None
 
 
-def test_a_body_under_an_aws_signature_goes_as_it_was_asked():
-    headers = ((b"authorization", b"AWS4-HMAC-SHA256 Credential=x, Signature=y"),)
-    request = WireRequest(method="POST", path="/v1/chat/completions", headers=headers, body=orjson.dumps(ASKED))
-    assert OpenAIChat().streamed(request) is None
+@pytest.mark.parametrize(
+    ("dialect", "path"),
+    [
+        (OpenAIChat(), "/v1/chat/completions"),
+        (OpenAIResponses(), "/v1/responses"),
+        (AnthropicMessages(), "/v1/messages"),
+        (Gemini(), "/v1beta/models/m:generateContent"),
+    ],
+    ids=lambda given: getattr(given, "name", ""),
+)
+def test_a_body_under_an_aws_signature_goes_as_it_was_asked(dialect, path):
+    plain = WireRequest(method="POST", path=path, headers=(), body=b"{}")
+    signature = (b"authorization", b"AWS4-HMAC-SHA256 Credential=x, Signature=y")
+    assert dialect.streamed(plain) is not None
+    assert dialect.streamed(replace(plain, headers=(signature,))) is None
