@@ -94,7 +94,7 @@ def test_misuse_is_exit_2_and_names_the_place(attempts: Path, policy: Path, tmp_
     ):
         done = run(*arguments)
         assert (done.returncode, done.stdout) == (2, ""), arguments
-        assert said in re.sub(r"[│\s]+", " ", done.stderr)
+        assert _unboxed(said) in _unboxed(done.stderr)
 
 
 def test_it_fails_where_every_request_fails(tmp_path: Path, policy: Path) -> None:
@@ -110,3 +110,8 @@ def test_phases_are_mentioned(attempts: Path, policy: Path) -> None:
     lines = attempts.read_text().splitlines()
     attempts.write_text("\n".join([lines[0] + ",phase", *(f"{line},1" for line in lines[1:])]))
     assert "phases are not looked at" in run(attempts, "--policy", policy, "--json").stderr
+
+
+def _unboxed(text: str) -> str:
+    """A box breaks long paths anywhere, depending on where temporary files are."""
+    return re.sub(r"[│\s]+", "", text)
