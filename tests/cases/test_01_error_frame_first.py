@@ -11,7 +11,7 @@ from tests.sdk.racing import ask, idle, outcomes, stream
 from hedgerow.testing.process import SandboxProcess
 
 BUSY = {"type": "overloaded_error", "message": "busy"}
-HEALTHY = {"first_token_s": 0.2, "text": "healthy"}
+HEALTHY = {"await_arrivals": 2, "first_token_s": 0.2, "text": "healthy"}
 DONE = "data: [DONE]\n\n"
 
 IN_BAND = {
@@ -59,7 +59,7 @@ async def test_a_primarys_error_frame_leaves_the_healthy_backup_alone(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess, send: Send, error: dict[str, object]
 ) -> None:
     client = hedge(max_backups=1)
-    assert await send(client, "1/primary", error | {"first_token_s": 0.15}, HEALTHY) == "healthy"
+    assert await send(client, "1/primary", error | {"await_arrivals": 2, "first_token_s": 0.1}, HEALTHY) == "healthy"
     await idle(hedgerow_sandbox)
     first, second = outcomes(hedgerow_sandbox, "1/primary")
     assert first in ("failed", "disconnected")  # closed at the error frame, perhaps before the last of it was written

@@ -78,7 +78,8 @@ async def test_from_a_backup_it_leaves_the_healthy_primary_alone(
     hedgerow_sandbox: SandboxProcess, speak: Speak
 ) -> None:
     speaker = speak(max_backups=1)
-    assert await speaker.stream("3/backup", {"first_token_s": 0.4, "text": "healthy"}, overloaded(0)) == "healthy"
+    healthy = {"await_arrivals": 2, "first_token_s": 0.2, "text": "healthy"}
+    assert await speaker.stream("3/backup", healthy, overloaded(0)) == "healthy"
     await idle(hedgerow_sandbox)
     (event,) = await speaker.events()
     assert [(each.outcome, each.status) for each in event.attempts] == [("won", 200), ("failed", 529)]

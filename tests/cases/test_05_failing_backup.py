@@ -17,7 +17,8 @@ import hedgerow
 from hedgerow.testing.process import SandboxProcess
 
 HEALTHY = {"first_token_s": 0.2, "text": "healthy"}
-SLOWER_ERROR = {"status": 500, "before_headers_s": 0.2}
+RACED = {"await_arrivals": 2}
+SLOWER_ERROR = {"status": 500, "before_headers_s": 0.2, **RACED}
 BAD_ANSWERS = {
     **{str(status): {"status": status} for status in (400, 401, 404, 408, 429, 500, 503)},
     "429 that asks to wait": {"status": 429, "retry_after": 30},
@@ -45,9 +46,9 @@ async def test_a_backups_bad_answer_waits_for_the_primary(
     client = hedge(max_backups=1)
     if script.get("cut_after"):
         # A stream's first tokens would win fairly; what is cut here is an answer nobody can use.
-        assert await ask(client, "5/ask", HEALTHY, script) == "healthy"
+        assert await ask(client, "5/ask", HEALTHY | RACED, script) == "healthy"
         return
-    assert await whole_and_streamed_at_once(client, HEALTHY, script) == ["healthy", "healthy"]
+    assert await whole_and_streamed_at_once(client, HEALTHY | RACED, script) == ["healthy", "healthy"]
     for case in ("5/ask", "5/stream"):
         primary, _backup = outcomes(hedgerow_sandbox, case)
         assert primary == "completed"
@@ -100,6 +101,6 @@ async def test_when_both_fail_the_primarys_error_is_the_callers(
 async def test_the_other_errors_ride_along_as_notes(hedge: Hedge) -> None:
     client = hedge(max_backups=1)
     with pytest.raises(openai.APIConnectionError) as failed:
-        await ask(client, "5/notes", {"reset": True, "first_token_s": 0.2}, {"status": 429})
+        await ask(client, "5/notes", {"reset": True, "first_token_s": 0.1, **RACED}, {"status": 429})
     cause = failed.value.__cause__
     assert any("attempt 1" in note and "rate_limit" in note for note in getattr(cause, "__notes__", []))

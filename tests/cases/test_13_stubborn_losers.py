@@ -116,8 +116,8 @@ async def clings(hedge: Hedge, hedgerow_sandbox: SandboxProcess) -> AsyncIterato
     [
         (0, [HEADERS_LATE, QUICK]),
         (0, [STUCK, QUICK]),
-        (1, [{"first_token_s": 0.2}, HEADERS_LATE]),
-        (1, [{"first_token_s": 0.2}, STUCK]),
+        (1, [{"await_arrivals": 2, "first_token_s": 0.2}, HEADERS_LATE]),
+        (1, [{"await_arrivals": 2, "first_token_s": 0.2}, STUCK]),
     ],
 )
 async def test_the_answer_is_there_while_the_loser_still_clings(

@@ -40,7 +40,7 @@ async def test_a_refused_second_backup_leaves_the_two_that_run_alone(
 ) -> None:
     client = hedge(budget=0.05)  # a second backup needs five tokens
     hedger: Any = hedgerow.hedger_of(client)
-    primary, backup = {"first_token_s": 0.45, "text": "primary"}, STUCK
+    primary, backup = {"await_arrivals": 2, "first_token_s": 0.45, "text": "primary"}, STUCK
     assert await send(client, "17", primary, backup, STUCK) == "primary"
     await all_closed(client, hedgerow_sandbox)
     assert hedger.stats()["refusals"] == {"budget": 1}

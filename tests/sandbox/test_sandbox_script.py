@@ -54,6 +54,24 @@ def test_first_token_s_counts_from_arrival(hedgerow_sandbox):
     assert ended["ended_s"] - ended["arrived_s"] >= 0.3
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_await_arrivals_counts_the_times_from_a_later_arrival(hedgerow_sandbox, stream):
+    scripts = [TALK | {"await_arrivals": 3, "text": "at last"}, TALK | {"first_token_s": 0.1, "token_s": 0.1}]
+    asked = {"script": scripts, "case": "c", "stream": stream}
+    with send(hedgerow_sandbox, **asked) as first:
+        poll(lambda: hedgerow_sandbox.stats()["started"], 1)
+        ask(hedgerow_sandbox, **asked)
+        assert entry(hedgerow_sandbox, "c")["outcome"] is None
+        ask(hedgerow_sandbox, **asked)
+        assert Response(first).status == 200
+        assert entry(hedgerow_sandbox, "c")["ended_s"] >= entry(hedgerow_sandbox, "c", 2)["arrived_s"]
+
+
+def test_await_arrivals_heeds_a_client_that_leaves(hedgerow_sandbox):
+    send(hedgerow_sandbox, script={"await_arrivals": 2}, case="c").close()
+    poll(lambda: hedgerow_sandbox.stats()["disconnected"], 1)
+
+
 def test_token_s_spaces_the_tokens(hedgerow_sandbox):
     script = {"first_token_s": 0.0, "token_s": 0.1, "tokens": 4}
     answer = ask(hedgerow_sandbox, script=script, case="c", stream=True)

@@ -105,7 +105,10 @@ async def test_a_primary_that_loses_is_closed(bench: Bench, send: Any, script: d
 @waiting
 async def test_a_backup_that_loses_is_closed(bench: Bench, send: Any, script: dict[str, Any]) -> None:
     async with bench.hedged() as client:
-        assert await send(client, "c", {"first_token_s": 0.15, "text": "primary"}, script) == "primary"
+        assert (
+            await send(client, "c", {"await_arrivals": 2, "first_token_s": 0.15, "text": "primary"}, script)
+            == "primary"
+        )
         await bench.expect("c", "completed", "disconnected")
 
 
@@ -120,7 +123,13 @@ async def test_a_loser_whose_whole_answer_is_half_read_is_closed(bench: Bench, l
             "token_s": 0.0,
             "tokens": PLANNED,
         }
-        sound = {"first_token_s": 0.25 if loser else 0.0, "tokens": 3, "token_s": 0.0, "text": "sound"}
+        sound = {
+            "await_arrivals": 2,
+            "first_token_s": 0.2 if loser else 0.0,
+            "tokens": 3,
+            "token_s": 0.0,
+            "text": "sound",
+        }
         attempts = [sound, halfway] if loser else [halfway, sound]
         assert await ask(client, "c", *attempts) == "sound"
         hedger: Any = hedgerow.hedger_of(client)

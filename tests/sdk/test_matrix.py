@@ -54,7 +54,7 @@ async def test_a_primary_wins_and_the_backup_is_closed(
     hedgerow_sandbox: SandboxProcess, speak: Speak, streamed: bool
 ) -> None:
     speaker = speak(max_backups=1)
-    late = {"first_token_s": 0.4, "text": "first after all"}
+    late = {"await_arrivals": 2, "first_token_s": 0.2, "text": "first after all"}
     assert await speaker.speak(streamed, "m/primary", late, SLOW) == "first after all"
     await eventually(lambda: outcomes(hedgerow_sandbox, "m/primary") == ["completed", "disconnected"])
     (event,) = await speaker.events()

@@ -4,6 +4,7 @@ The body goes through BodyWriter, which frames it (chunked or not) and cuts it i
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,6 +22,7 @@ __all__ = ["Job", "play"]
 Closing = Literal["keep", "close", "reset", "hold"]
 BODILESS = (204, 205, 304)
 STEPS_PER_TURN = 256
+LOOK_AGAIN_S = 0.005
 REFUSAL = "The sandbox was told to answer with this status"
 
 
@@ -29,10 +31,12 @@ class Job:
     """All that is decided about one answer before the first byte of it is written.
 
     `refusal`: for a status other than 200, when it leaves. `script` is all defaults where the request brought none.
+    `arrivals`: how many requests of its case have arrived by now.
     """
 
     status: int
     script: Script
+    arrivals: Callable[[], int]
     rhythm: Pace
     refusal: Step
     answer: Answer
@@ -76,8 +80,9 @@ class _Player:
     async def run(self) -> tuple[Outcome, Closing]:
         """Step by step; steps that are due together leave in one write."""
         waiting: list[tuple[bytes, int]] = []
+        begun_s = await self._begun_s()
         for step in self._steps():
-            due_s = self._job.entry.arrived_s + step.due_s
+            due_s = begun_s + step.due_s
             if due_s > self._clock.now():
                 await self._write(waiting)
                 if not await self._connection.wait_until(due_s, self._clock, heed_gone=self._heed_gone):
@@ -93,6 +98,15 @@ class _Player:
                 return await self._end(step)
             waiting += self._bytes_of(step)
         raise AssertionError("every plan has an end")
+
+    async def _begun_s(self) -> float:
+        """What the times of the steps count from. It waits for the arrivals that the script counts on."""
+        begun_s, awaited = self._job.entry.arrived_s, self._job.script.await_arrivals or 1
+        while self._job.arrivals() < awaited:
+            begun_s = self._clock.now() + LOOK_AGAIN_S
+            if not await self._connection.wait_until(begun_s, self._clock, heed_gone=self._heed_gone):
+                break
+        return begun_s
 
     def _steps(self) -> "list[Step]":
         job = self._job

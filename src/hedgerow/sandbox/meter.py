@@ -65,7 +65,11 @@ class Meter:
         """The part and number of the next arrival. Without a case the part is the server's own running number."""
         if case is None:
             return f"#{self._books.without_case}", 0
-        return case.rpartition("/")[2], len(self._books.cases.get(case, ()))
+        return case.rpartition("/")[2], self.arrivals_of(case)
+
+    def arrivals_of(self, case: str | None) -> int:
+        """How many requests of a case have arrived; 1 without a case."""
+        return 1 if case is None else len(self._books.cases.get(case, ()))
 
     def open(self, case: str | None, entry: Entry) -> None:
         """A request has arrived."""

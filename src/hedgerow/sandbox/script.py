@@ -51,7 +51,9 @@ class Script:
     `tokens` counts the visible tokens of one choice; `reasoning_tokens` come before them. `after` and `cut_after` count
     both together. `reset` and `half_open` say how the cut happens; without `cut_after` it happens before the first token.
     `usage` False: never reported; otherwise as the API does, with the values given in place of the counted ones.
-    An `error_frame` with a status ≠ 200 is the body of that answer.
+    An `error_frame` with a status ≠ 200 is the body of that answer. `await_arrivals`: all times count from the moment when
+    so many requests of the case have arrived; None or 1 = from its own arrival. So a test of a race need not guess how long
+    a backup takes to come.
     """
 
     status: int = 200
@@ -82,6 +84,7 @@ class Script:
     service_tier: str | None = None
     refusal: str | None = None
     reasoning_tokens: int = 0
+    await_arrivals: int | None = None
 
 
 def parse_script(text: str) -> tuple[Script, ...]:
@@ -128,6 +131,7 @@ def _script(fields: Fields) -> Script:
         service_tier=fields.text("service_tier", None),
         refusal=fields.text("refusal", None),
         reasoning_tokens=fields.whole("reasoning_tokens", 0, high=1_000_000),
+        await_arrivals=fields.whole("await_arrivals", None, low=1, high=1_000),
     )
     fields.close()
     return script

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 import traceback
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -214,6 +215,7 @@ class Sandbox:
         return Job(
             status=draw.status if scripted is None else script.status,
             script=script,
+            arrivals=partial(self._meter.arrivals_of, case),
             rhythm=pace(scripted, draw),
             refusal=refusal_step(scripted, draw),
             answer=answer,
