@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-__all__ = ["Ledger", "counted_tries", "ledger_of", "next_try", "tries_before"]
+__all__ = ["Ledger", "counted_tries", "ledger_of", "next_try", "sdk_may_retry", "tries_before"]
 
 Request = tuple[str, str, int]
 
@@ -64,3 +64,9 @@ def tries_before() -> int:
     """How many tries there were before the one that runs; 0 where nobody counts."""
     tries = TRIES.get()
     return 0 if tries is None else max(0, tries.begun - 1)
+
+
+def sdk_may_retry(status: int, failed_attempts: int) -> bool:
+    """May the SDK try once more after this error (status ≥ 400)? Not after several attempts of ours, or they would be
+    multiplied; but a 429 is for its own back-off."""
+    return failed_attempts < 2 or status == 429

@@ -70,6 +70,19 @@ async def test_a_plain_429_is_left_to_the_sdks_back_off(
 
 
 @both_ways
+async def test_what_the_provider_says_of_retries_of_a_429_is_passed_on(
+    kind: type, hedgerow_sandbox: SandboxProcess, hedged: Callable[..., Any]
+) -> None:
+    client = hedged(kind, hedgerow_sandbox, trigger="first_token", delay=0.05, max_backups=1)
+    pushed_back = {"status": 429, "await_arrivals": 2, "headers": {"x-should-retry": "false"}}
+    with pytest.raises(openai.RateLimitError) as raised:
+        await ask(client, f"21/said/{kind.__name__}", pushed_back)
+    assert outcomes(hedgerow_sandbox, f"21/said/{kind.__name__}") == ["failed", "failed"]
+    assert raised.value.response.headers["hedgerow-attempts"] == "2"
+    assert raised.value.response.headers["x-should-retry"] == "false"
+
+
+@both_ways
 async def test_a_later_try_is_raced_only_with_what_the_first_has_left(
     kind: type, hedgerow_sandbox: SandboxProcess, hedged: Callable[..., Any]
 ) -> None:

@@ -12,7 +12,7 @@ from hedgerow.engine import Hedger
 from hedgerow.errors import UnsupportedError
 from hedgerow.race.stream import Delivery
 from hedgerow.record.recorder import Store
-from hedgerow.retry_ledger import Ledger, ledger_of, next_try, tries_before
+from hedgerow.retry_ledger import Ledger, ledger_of, next_try, sdk_may_retry, tries_before
 from hedgerow.settings import Policy, Target
 from hedgerow.transports.httpx2_private import refuse_http2
 from hedgerow.transports.httpx2_upstream import Httpx2Call, Httpx2Response, Route, TimeOut
@@ -153,15 +153,16 @@ def _sdk_retry(request: httpx2.Request) -> int:
 
 
 def _headers(delivery: Delivery, ledger: Ledger | None) -> list[tuple[bytes, bytes]]:
-    """As the provider sent them. An error after several attempts says how many there were, and that the SDK need not try as
-    often again; a plain 429 is for the SDK's own back-off."""
+    """As the provider sent them. An error after several attempts says how many there were, and whether more are of use."""
     headers = list(delivery.headers)
     if delivery.status < 400 or delivery.failed_attempts < 2:
         return headers
-    headers = [(name, value) for name, value in headers if name.lower() != SHOULD_RETRY]
     if ledger is not None:
         headers.append((b"hedgerow-attempts", str(ledger.attempts).encode()))
-    return headers if delivery.status == 429 else [*headers, (SHOULD_RETRY, b"false")]
+    if not sdk_may_retry(delivery.status, delivery.failed_attempts):
+        headers = [(name, value) for name, value in headers if name.lower() != SHOULD_RETRY]
+        headers.append((SHOULD_RETRY, b"false"))
+    return headers
 
 
 def _body_of(request: httpx2.Request) -> bytes | None:
