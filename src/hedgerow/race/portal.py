@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 __all__ = ["Portal", "portal"]
 
+SETTLING_TURNS, SETTLING_S = 10, 1.0
+
 Result = TypeVar("Result")
 
 
@@ -128,9 +130,6 @@ class Portal:
         self._thread = threading.Thread(target=loop.run_forever, name="hedgerow", daemon=True)
         self._thread.start()
         self._loop = loop
-
-
-SETTLING_TURNS, SETTLING_S = 10, 1.0
 
 
 def portal() -> Portal:

@@ -22,9 +22,9 @@ from hedgerow.retry_ledger import counted_tries
 from hedgerow.settings import Policy, Target
 from hedgerow.sync_hedger import SyncHedger
 from hedgerow.transports.httpx2_any_loop import AnyLoopTransport
-from hedgerow.transports.httpx2_private import AnyTransport, clone_client, transport_for, transports_of
-from hedgerow.transports.httpx2_sync import Transport, Wrap
-from hedgerow.transports.httpx2_transport import AsyncTransport
+from hedgerow.transports.httpx2_portal import wrapping
+from hedgerow.transports.httpx2_private import clone_client, transport_for, transports_of
+from hedgerow.transports.httpx2_sync import Transport
 from hedgerow.transports.options import Hedging
 from hedgerow.transports.targets import Home
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["gemini_http_options", "hedged_genai", "is_genai"]
 
 Client = TypeVar("Client")
-Made = TypeVar("Made", Transport, AnyLoopTransport)
 BACKEND = "GOOGLE_GENAI_HTTP_CLIENT"
 HEDGE_IT = "hedgerow.hedged(client)"
 PUBLIC_URL = "https://generativelanguage.googleapis.com/"
@@ -57,8 +56,8 @@ def hedged_genai(client: Client, hedging: Hedging) -> Client:
     if any(isinstance(each, Transport) for each in transports_of(inside)):
         raise UnsupportedError("this client is hedged already: hedging it again would multiply the backups")
     hedger, targets = _hedger(hedging, str(api._http_options.base_url or PUBLIC_URL), api.api_key), hedging.targets
-    wrap = _wrapping(Transport.sharing, hedger, targets, lambda url: transport_for(inside, url))
-    wrap_async = _wrapping(AnyLoopTransport, hedger, targets, lambda url: transport_for(inside_async, url))
+    wrap = wrapping(Transport.sharing, hedger, targets, lambda url: transport_for(inside, url))
+    wrap_async = wrapping(AnyLoopTransport, hedger, targets, lambda url: transport_for(inside_async, url))
     hedged, hedged_async = clone_client(inside, wrap), clone_client(inside_async, wrap_async)
     vars(hedged_async).update(_per_loop=False, _loop_clients={})  # only the portal's loop has connections
     return _copied(client, _api_copy(client, hedged, hedged_async))
@@ -94,8 +93,8 @@ def gemini_http_options(
     arguments, async_arguments = given.client_args or {}, given.async_client_args or {}
     inner = httpx2.HTTPTransport(**_of_transport(arguments))
     inner_async = httpx2.AsyncHTTPTransport(**_of_transport(async_arguments))
-    transport = _wrapping(Transport.sharing, hedger, targets, lambda _: inner)(inner)
-    transport_async = _wrapping(AnyLoopTransport, hedger, targets, lambda _: inner_async)(inner_async)
+    transport = wrapping(Transport.sharing, hedger, targets, lambda _: inner)(inner)
+    transport_async = wrapping(AnyLoopTransport, hedger, targets, lambda _: inner_async)(inner_async)
     return given.model_copy(
         update={
             "client_args": {**arguments, "transport": transport},
@@ -104,32 +103,9 @@ def gemini_http_options(
     )
 
 
-Choose = Callable[[httpx2.URL], AnyTransport]
-
-
 def _hedger(hedging: Hedging, base_url: str, api_key: str | None) -> SyncHedger:
     host = httpx2.URL(base_url).host
     return SyncHedger(lambda: hedging.hedger(name=host, home=Home(base_url, api_key)))
-
-
-def _wrapping(
-    make: Callable[[Any, SyncHedger, Wrap], Made], hedger: SyncHedger, targets: tuple[Target, ...], choose: Choose
-) -> Callable[[AnyTransport], Made]:
-    """What hedges each transport of one half of a client. choose: the half's own transport for a URL."""
-    made = dict[int, Made]()
-
-    def twin_for(url: httpx2.URL) -> httpx2.AsyncBaseTransport:
-        return made[id(choose(url))].twin()
-
-    def wrap_twin(twin: httpx2.AsyncBaseTransport) -> AsyncTransport:
-        return AsyncTransport.sharing(twin, hedger.inner(), targets, choose=twin_for, deadline=None)
-
-    def wrap(inner: AnyTransport) -> Made:
-        if id(inner) not in made:
-            made[id(inner)] = make(inner, hedger, wrap_twin)
-        return made[id(inner)]
-
-    return wrap
 
 
 def _http_clients(api: Any) -> tuple[httpx2.Client, httpx2.AsyncClient]:

@@ -1,6 +1,7 @@
 """hedged(client): the one line. A copy of an SDK client whose calls are hedged; the original stays as it was."""
 
 from collections.abc import Sequence
+from functools import partial
 from os import PathLike
 from typing import TypeVar, cast
 
@@ -14,6 +15,7 @@ from hedgerow.record.recorder import Store
 from hedgerow.settings import Policy, Target
 from hedgerow.sync_hedger import SyncHedger
 from hedgerow.transports.genai_client import hedged_genai, is_genai
+from hedgerow.transports.httpx2_portal import wrapping
 from hedgerow.transports.httpx2_private import clone_client, http_client_of, transport_for, transports_of
 from hedgerow.transports.httpx2_sync import Transport
 from hedgerow.transports.httpx2_transport import AsyncTransport
@@ -67,14 +69,12 @@ def hedger_of(client: object) -> Hedger | SyncHedger:
     Takes what hedged() returned, a transport of ours, an httpx2 client that uses one, or a function decorated with @hedge;
     UnsupportedError otherwise.
     """
-    its_own = getattr(client, "hedger", None)
-    if isinstance(its_own, Hedger | SyncHedger):
-        return its_own
     inside = http_client_of(client)
-    candidates = transports_of(inside) if isinstance(inside, httpx2.AsyncClient | httpx2.Client) else [client]
-    for transport in candidates:
-        if isinstance(transport, AsyncTransport | Transport):
-            return transport.hedger
+    transports = transports_of(inside) if isinstance(inside, httpx2.AsyncClient | httpx2.Client) else ()
+    for each in (client, *transports):
+        hedger = getattr(each, "hedger", None)
+        if isinstance(hedger, Hedger | SyncHedger):
+            return hedger
     raise UnsupportedError(f"{name_of(client)} is not hedged: pass what hedgerow.hedged() returned")
 
 
@@ -92,15 +92,5 @@ def _hedged_async(sdk: SdkClient, client: httpx2.AsyncClient, hedging: Hedging) 
 
 def _hedged_sync(sdk: SdkClient, client: httpx2.Client, hedging: Hedging) -> httpx2.Client:
     hedger = SyncHedger(lambda: hedging.hedger(name=sdk.host, home=sdk.home))
-    wrapped = dict[int, Transport]()
-
-    def choose(url: httpx2.URL) -> httpx2.AsyncBaseTransport:
-        return wrapped[id(transport_for(client, url))].twin()
-
-    def hedge_twin(twin: httpx2.AsyncBaseTransport) -> AsyncTransport:
-        return AsyncTransport.sharing(twin, hedger.inner(), hedging.targets, choose=choose, deadline=sdk.deadline)
-
-    def wrap(inner: httpx2.BaseTransport) -> Transport:
-        return wrapped.setdefault(id(inner), Transport.sharing(inner, hedger, hedge_twin))
-
-    return clone_client(client, wrap)
+    choose = partial(transport_for, client)
+    return clone_client(client, wrapping(Transport.sharing, hedger, hedging.targets, choose, sdk.deadline))

@@ -4,22 +4,19 @@ Its calls run on the portal's loop, as those of synchronous clients do: one hedg
 and a stream that is dropped is closed although the loop that read it has ended.
 """
 
-from weakref import finalize
-
 import httpx2
 
 from hedgerow.errors import UnsupportedError
 from hedgerow.race.portal import portal
 from hedgerow.race.stream import Delivery
-from hedgerow.sync_hedger import PerProcess, SyncHedger
-from hedgerow.transports.httpx2_private import async_twin, refuse_http2
-from hedgerow.transports.httpx2_sync import Wrap, answered, close_twin, next_chunk
-from hedgerow.transports.httpx2_transport import DeliveredBody, ledger_for
+from hedgerow.sync_hedger import SyncHedger
+from hedgerow.transports.httpx2_portal import OnPortal, Wrap, answered, handed_on, next_chunk
+from hedgerow.transports.httpx2_transport import ledger_for
 
 __all__ = ["AnyLoopTransport"]
 
 
-class AnyLoopTransport(httpx2.AsyncBaseTransport):
+class AnyLoopTransport(OnPortal, httpx2.AsyncBaseTransport):
     """One of several transports of a client under one hedger. Shared by all loops and threads.
 
     inner: an httpx2.AsyncHTTPTransport, whose settings stay in force. wrap: hedges its twin on the portal's loop. Raises
@@ -27,30 +24,19 @@ class AnyLoopTransport(httpx2.AsyncBaseTransport):
     """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, hedger: SyncHedger, wrap: Wrap) -> None:
-        refuse_http2(inner)
         if not isinstance(inner, httpx2.AsyncHTTPTransport):
             raise UnsupportedError(
                 f"a {type(inner).__module__}.{type(inner).__name__} cannot be hedged here: it belongs to one event loop, and "
                 "these calls run on hedgerow's own; wrap it yourself: async_client_args={'transport': "
                 "hedgerow.AsyncTransport(yours)}"
             )
-        async_twin(inner)  # to refuse what has none at once, not at the first call
-        self.hedger, self._inner = hedger, inner
-        twin = self.twin = PerProcess(lambda: async_twin(inner))
-        self._hedged = PerProcess(lambda: wrap(twin()))
-        finalize(self, close_twin, self.twin)
+        self._set_up(inner, hedger, wrap)
+        self._inner = inner
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         await request.aread()  # a body that a generator makes belongs to the caller's loop
-        response, chunks = await portal().wait(answered(self._hedged(), request, ledger_for(request)))
-        assert isinstance(response.stream, DeliveredBody)
-        extensions = {name: value for name, value in response.extensions.items() if name != "network_stream"}
-        return httpx2.Response(
-            response.status_code,
-            headers=response.headers,
-            stream=_Body(response.stream.delivery) if chunks is None else httpx2.ByteStream(b"".join(chunks)),
-            extensions=extensions,
-        )
+        response, body = await portal().wait(answered(self._hedged(), request, ledger_for(request)))
+        return handed_on(response, body, _Body)
 
     async def aclose(self) -> None:
         """Wait for open losers, then close all connections."""

@@ -2,9 +2,8 @@
 client's transport with the same settings."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from os import PathLike
-from weakref import finalize
 
 import httpx2
 
@@ -14,17 +13,16 @@ from hedgerow.errors import UnsupportedError
 from hedgerow.race.portal import portal
 from hedgerow.race.stream import Delivery
 from hedgerow.record.recorder import Store
-from hedgerow.retry_ledger import Ledger
 from hedgerow.settings import Policy, Target
-from hedgerow.sync_hedger import PerProcess, SyncHedger
-from hedgerow.transports.httpx2_private import async_twin, refuse_http2
-from hedgerow.transports.httpx2_transport import AsyncTransport, DeliveredBody, ledger_for
+from hedgerow.sync_hedger import SyncHedger
+from hedgerow.transports.httpx2_portal import OnPortal, Wrap, answered, handed_on, next_chunk
+from hedgerow.transports.httpx2_transport import AsyncTransport, ledger_for
 from hedgerow.transports.options import Hedging
 
-__all__ = ["Transport", "Wrap", "answered", "close_twin", "next_chunk"]
+__all__ = ["Transport"]
 
 
-class Transport(httpx2.BaseTransport):
+class Transport(OnPortal, httpx2.BaseTransport):
     """Wraps an httpx2 transport so that calls through it are hedged. Any httpx2.Client can use it:
 
         httpx2.Client(transport=hedgerow.Transport(httpx2.HTTPTransport()))
@@ -51,67 +49,26 @@ class Transport(httpx2.BaseTransport):
         self._init(inner, hedger, lambda twin: AsyncTransport.around(twin, hedger.inner(), hedging.targets))
 
     @classmethod
-    def sharing(cls, inner: httpx2.BaseTransport, hedger: SyncHedger, wrap: "Wrap") -> "Transport":
+    def sharing(cls, inner: httpx2.BaseTransport, hedger: SyncHedger, wrap: Wrap) -> "Transport":
         """One of several transports of a client under one hedger. wrap: hedges the asynchronous twin of `inner`."""
         transport = cls.__new__(cls)
         transport._init(inner, hedger, wrap)
         return transport
 
-    def _init(self, inner: httpx2.BaseTransport, hedger: SyncHedger, wrap: "Wrap") -> None:
+    def _init(self, inner: httpx2.BaseTransport, hedger: SyncHedger, wrap: Wrap) -> None:
         if isinstance(inner, Transport):
             raise UnsupportedError("this transport is hedged already: hedging it again would multiply the backups")
-        refuse_http2(inner)
-        async_twin(inner)  # to refuse what has none at once, not at the first call
-        self.hedger, self._inner = hedger, inner
-        twin = self.twin = PerProcess(lambda: async_twin(inner))
-        self._hedged = PerProcess(lambda: wrap(twin()))
-        finalize(self, close_twin, self.twin)
+        self._set_up(inner, hedger, wrap)
+        self._inner = inner
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        response, chunks = portal().run(answered(self._hedged(), _readable(request), ledger_for(request)))
-        assert isinstance(response.stream, DeliveredBody)
-        extensions = {name: value for name, value in response.extensions.items() if name != "network_stream"}
-        return httpx2.Response(
-            response.status_code,
-            headers=response.headers,
-            stream=_Body(response.stream.delivery) if chunks is None else _Chunks(chunks),
-            extensions=extensions,
-        )
+        response, body = portal().run(answered(self._hedged(), _readable(request), ledger_for(request)))
+        return handed_on(response, body, _Body)
 
     def close(self) -> None:
         """Wait for open losers, then close all connections."""
         portal().run(self._hedged().aclose())
         self._inner.close()
-
-
-def close_twin(twin: PerProcess[httpx2.AsyncHTTPTransport]) -> None:
-    """A client that is dropped leaves no connections."""
-    made = twin.here
-    if made is not None:
-        portal().soon(made.aclose)
-
-
-Wrap = Callable[[httpx2.AsyncBaseTransport], AsyncTransport]
-
-
-async def answered(
-    transport: AsyncTransport, request: httpx2.Request, ledger: Ledger | None
-) -> tuple[httpx2.Response, list[bytes] | None]:
-    """The response, and its body if that is all here: each visit to the portal costs some 50 µs."""
-    response = await transport.send(request, ledger)
-    assert isinstance(response.stream, DeliveredBody)
-    delivery = response.stream.delivery
-    return response, [chunk async for chunk in delivery] if delivery.whole else None
-
-
-class _Chunks(httpx2.SyncByteStream):
-    """A body that has been read."""
-
-    def __init__(self, chunks: list[bytes]) -> None:
-        self._chunks = chunks
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._chunks)
 
 
 class _Body(httpx2.SyncByteStream):
@@ -131,11 +88,6 @@ class _Body(httpx2.SyncByteStream):
 
     def close(self) -> None:
         self._portal.run(self._delivery.aclose())
-
-
-async def next_chunk(delivery: Delivery) -> bytes | None:
-    """None at the end: StopAsyncIteration does not travel through a future."""
-    return await anext(delivery, None)
 
 
 def _readable(request: httpx2.Request) -> httpx2.Request:
