@@ -1,6 +1,8 @@
 # A fresh machine needs Python ≥ 3.11 with venv; everything else goes into .venv.
 
 PYTHON ?= python3
+# Tests mostly wait: two at once take half the time on one core as on two.
+WORKERS ?= 2
 BIN := .venv/bin
 TEST_STAMP := .venv/.installed-test
 CLI_STAMP := .venv/.installed-cli
@@ -8,7 +10,8 @@ CLI_STAMP := .venv/.installed-cli
 .PHONY: test demo lint docs soak bench-quick bench-policy clean
 
 test: $(TEST_STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not soak and not alone"
+	$(BIN)/python -m pytest -m alone
 
 demo: $(CLI_STAMP)
 	$(BIN)/hedgerow demo

@@ -14,7 +14,7 @@ from tests.sdk.racing import QUICK, ask, outcomes, stream
 
 from hedgerow.testing.process import SandboxProcess
 
-LIMIT_S = 0.25
+LIMIT_S = 0.5
 BEFORE_CONTENT: dict[str, dict[str, Any]] = {
     "role chunk, then silence": {"first_token_s": NEVER_S},
     "headers, then silence": {"first_token_s": NEVER_S, "role_chunk": False},
@@ -56,9 +56,9 @@ async def test_without_a_replacement_the_caller_gets_the_time_out_then(
 
 
 async def test_a_late_first_token_of_a_backup_is_timed_from_the_backups_own_start(hedge: Hedge) -> None:
-    client = hedge(delay=0.1, max_backups=1, first_token_timeout_s=0.25)
-    # 0.2 s after the backup's start is 0.3 s after the call's: later than the primary's limit, within the backup's own.
-    in_its_own_time = {"first_token_s": 0.2, "text": "backup"}
+    client = hedge(delay=0.3, max_backups=1, first_token_timeout_s=0.6)
+    # 0.4 s after the backup's start is 0.7 s after the call's: later than the primary's limit, within the backup's own.
+    in_its_own_time = {"first_token_s": 0.4, "text": "backup"}
     assert await stream(client, "33", {"first_token_s": NEVER_S}, in_its_own_time) == "backup"
     (event,) = await recorded(client)
     assert [(attempt.outcome, attempt.error) for attempt in event.attempts] == [

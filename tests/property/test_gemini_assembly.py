@@ -184,7 +184,7 @@ def on_the_wire(chunks: list[dict[str, Any]], manner: str, line_end: bytes) -> b
     return b"".join(b"data: " + orjson.dumps(chunk) + line_end * 2 for chunk in chunks)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(streams(), st.sampled_from(["events", "array"]), st.sampled_from([b"\n", b"\r\n", b"\r"]), st.data())
 def test_an_assembled_answer_is_the_whole_answer(
     stream: tuple[dict[str, Any], list[dict[str, Any]]], manner: str, line_end: bytes, data: st.DataObject
@@ -202,7 +202,7 @@ def test_an_assembled_answer_is_the_whole_answer(
     assert to_the_sdk(assembled) == to_the_sdk(whole)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(streams(), st.data())
 def test_a_stream_that_is_cut_is_never_taken_for_the_whole(
     stream: tuple[dict[str, Any], list[dict[str, Any]]], data: st.DataObject
