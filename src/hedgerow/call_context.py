@@ -7,16 +7,23 @@ from dataclasses import dataclass, replace
 
 from hedgerow.errors import SettingError
 
-__all__ = ["CallContext", "context", "current_context"]
+__all__ = ["CallContext", "context", "current_context", "said_of_call"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """segment: class of the caller. deadline_s: after so many seconds the answer is of no use. hedge: False = never hedge."""
+    """segment: class of the caller. deadline_s: after so many seconds the answer is of no use. hedge: False = never hedge.
+
+    What a gateway adds for the record: id: of the event, None = a new one; route, client_key: their names; trace_id: W3C.
+    """
 
     segment: str | None = None
     deadline_s: float | None = None
     hedge: bool = True
+    id: str | None = None
+    route: str | None = None
+    client_key: str | None = None
+    trace_id: str | None = None
 
 
 NOTHING_SAID = CallContext()
@@ -34,6 +41,16 @@ def context(
         raise SettingError("deadline_s", deadline_s, "> 0 seconds", fix="leave it out for none")
     said = {"segment": segment, "deadline_s": deadline_s, "hedge": hedge}
     token = CURRENT.set(replace(CURRENT.get(), **{name: value for name, value in said.items() if value is not None}))
+    try:
+        yield
+    finally:
+        CURRENT.reset(token)
+
+
+@contextmanager
+def said_of_call(said: CallContext) -> Generator[None]:
+    """Say all of it at once of the calls made inside."""
+    token = CURRENT.set(said)
     try:
         yield
     finally:

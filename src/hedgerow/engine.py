@@ -23,7 +23,7 @@ from hedgerow.race.referee import RaceSeen
 from hedgerow.race.stream import Delivery
 from hedgerow.race.upstream import Call
 from hedgerow.record.books import Books
-from hedgerow.record.history import Circumstances, event_of
+from hedgerow.record.history import CLIENT, Circumstances, Origin, event_of
 from hedgerow.record.memory import MemoryStore
 from hedgerow.record.recorder import Hook, Recorder, Store
 from hedgerow.record.state import StateFile
@@ -45,7 +45,8 @@ class Hedger:
     """Hedges calls under one policy: owns the budget, the statistics and the record. Shared by all tasks of its clients;
     not for several threads at once.
 
-    places: where calls may go; 0 is the caller's own endpoint, the others are backup targets in order of preference.
+    places: where calls may go; 0 is the caller's own endpoint, the others are backup targets in order of preference. origin:
+    what events say of the hedger itself.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Hedger:
         state: str | os.PathLike[str] | None = None,
         books: Books | None = None,
         random: Random | None = None,
+        origin: Origin = CLIENT,
     ) -> None:
         self.policy, self.places = policy, places
         self.clock = clock or SystemClock()
@@ -69,8 +71,7 @@ class Hedger:
         self.recorder = Recorder(self._store)
         self.counts: Counter[str] = Counter()
         self.plans: Counter[str] = Counter()
-        self._names = tuple(place.name for place in places)
-        self._source = f"{socket.gethostname()}:{os.getpid()}"
+        self._origin = replace(origin, source=origin.source or f"{socket.gethostname()}:{os.getpid()}")
         self._open: set[RaceSeen] = set()
         self._never_streamed: set[tuple[str, str | None]] = set()  # who answered 400 to a stream that was not asked for
         self._books = books or Books((), {})
@@ -87,11 +88,13 @@ class Hedger:
         sdk_retry: int = 0,
         ledger: Ledger | None = None,
         obstacle: str | None = None,
+        places: tuple[Place, ...] | None = None,
     ) -> Delivery:
         """Send one request, hedged if its plan allows; the response returned must be read to its end or closed.
 
         sdk_retry: how often the SDK has tried it before; ledger: what those tries have cost. obstacle: why it cannot be sent
-        twice, None if it can. Raises what the call itself would raise without hedging.
+        twice, None if it can. places: where this one may go, None = as the others. Raises what the call itself would raise
+        without hedging.
         """
         elapsed_s = self._since_first_try(ledger)
         if self.policy.timeout_s is not None and elapsed_s >= self.policy.timeout_s:
@@ -103,12 +106,12 @@ class Hedger:
             whole = None
         order = Order(dialect=dialect, facts=facts, as_stream=whole)
         caller = self._caller(sdk_retry, obstacle, ledger, elapsed_s)
-        race = self._race(call, order, caller)
+        race = self._race(call, order, caller, places)
         delivery = await _entered(race, ledger)
         if whole is None or not self._refused(race, delivery):
             return delivery
         self._never_streamed.add((facts.dialect, facts.model))
-        return await _entered(self._race(call, replace(order, as_stream=None), caller), ledger)
+        return await _entered(self._race(call, replace(order, as_stream=None), caller, places), ledger)
 
     @property
     def events(self) -> Iterable[Event]:
@@ -205,21 +208,20 @@ class Hedger:
             control=self._random.random() < parse_share(self.policy.control_share),
         )
 
-    def _race(self, call: Call, order: Order, caller: Caller) -> Race:
+    def _race(self, call: Call, order: Order, caller: Caller, places: tuple[Place, ...] | None) -> Race:
         """Plan a race and count it. What may not be hedged anyway goes as the caller wrote it."""
         streamed, now_s = order.as_stream is not None, self.clock.now()
-        flight = self.pilot.prepare(order.facts, caller, streamed=streamed, now_s=now_s)
+        flight = self.pilot.prepare(order.facts, caller, places=places, streamed=streamed, now_s=now_s)
         if streamed and not flight.plan.counted:
             order = replace(order, as_stream=None)
-            flight = self.pilot.prepare(order.facts, caller, now_s=now_s)
-        at, names = self.clock.utc(), self._names
+            flight = self.pilot.prepare(order.facts, caller, places=places, now_s=now_s)
+        at = self.clock.utc()
         self._price(flight, at)
         seen = Circumstances(
             at=at,
-            source=self._source,
+            origin=self._origin,
             flight=flight,
-            target_names=names,
-            segment=caller.segment,
+            said=current_context(),
             sdk_retry=caller.sdk_retry,
         )
         umpire = Umpire(self.pilot, flight, self.clock, lambda race: self._file_away(race, seen))
@@ -229,10 +231,11 @@ class Hedger:
 
     def _price(self, flight: Flight, at: datetime) -> None:
         """Prices in input tokens of the primary: what the controller needs are ratios."""
-        books, names, model = self._books, self._names, flight.facts.model
-        flight.price_in, flight.price_out = 1.0, books.output_ratio(model, at)
-        if len(names) > 1:
-            flight.price_at = lambda target: books.prices_at(names[target], model, at)
+        books, places, model = self._books, flight.places, flight.facts.model
+        home = places[0].name
+        flight.price_in, flight.price_out = 1.0, books.output_ratio(home, model, at)
+        if len(places) > 1:
+            flight.price_at = lambda target: books.prices_at(places[target].name, home, model, at)
 
     def _refused(self, race: Race, delivery: Delivery) -> bool:
         """Did the provider object to the stream that we asked for in the caller's stead? Then nobody hears of this race."""

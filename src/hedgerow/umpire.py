@@ -36,7 +36,7 @@ class Umpire:
 
     def failed(self, entrant: Entrant, failure: Failure) -> None:
         if self._pilot.failed(self._flight, entrant, failure, self._clock.now()):
-            name = self._pilot.places[entrant.target].name
+            name = self._flight.places[entrant.target].name
             log.warning("backups to %s fail with %s (%s): check its settings", name, failure.status, failure.error)
 
     def decided(self, race: RaceSeen) -> None:
@@ -54,7 +54,9 @@ class Umpire:
     def over(self, race: RaceSeen) -> None:
         for attempt in race.attempts:
             if attempt.response is not None and (room := room_left(attempt.response.headers)) is not None:
-                self._pilot.gate.note_room(attempt.target, self._flight.key, room, self._clock.now())
+                self._pilot.gate.note_room(
+                    self._flight.places[attempt.target], self._flight.key, room, self._clock.now()
+                )
         answered = race.outcome == "answered"
         if answered and _has_content(race) and race.chosen is not None:
             answer = self._answer(race, race.attempts[race.chosen])

@@ -14,7 +14,7 @@ from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.race import Ask, Entrant, Fate, RaceState
 from hedgerow.values.request import Key
 
-__all__ = ["Gate", "Permit", "Place"]
+__all__ = ["Gate", "Permit", "Place", "Seen"]
 
 HOLD_OFF_S = 30.0  # after a 429, 503 or 529
 LONGEST_HOLD_OFF_S = 120.0  # however long a Retry-After asks for
@@ -43,20 +43,31 @@ class Permit:
     meant: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Which request asks, and when. places: where it may go, the primary's own first, then its backup targets in order of
+    preference. stay_home: a late call's backup may only go to places of the primary's own account."""
+
+    places: tuple[Place, ...]
+    key: Key
+    now_s: float
+    stay_home: bool = False
+
+
 class Gate:
     """One policy's guard. Owns the bucket and the hold-offs; not for threads: one Hedger owns it."""
 
-    def __init__(self, policy: Policy, places: tuple[Place, ...], controller: Controller) -> None:
-        self._policy, self._places, self._controller = policy, places, controller
+    def __init__(self, policy: Policy, controller: Controller) -> None:
+        self._policy, self._controller = policy, controller
         self.bucket = None if policy.share is None else Bucket(policy.share, policy.requests_share)
         self.in_flight = 0
         self.refusals: dict[str, int] = {}
-        self.queues = [False] * len(places)  # which places queue on themselves: a backup there joins the queue
+        self.queueing: set[Place] = set()  # places that queue on themselves: a backup there joins the queue
         self._sent_at: deque[int] = deque()  # the number of requests at each backup of late
         self._probes = 0
         self._held_until_s: dict[tuple[str, str | None], float] = {}
         self._scarce_until_s: dict[tuple[str, str | None], float] = {}
-        self._gated_until_s: dict[tuple[int, Key], float] = {}
+        self._gated_until_s: dict[tuple[Place, Key], float] = {}
 
     def admit(self) -> None:
         """A request came that may be hedged."""
@@ -81,12 +92,10 @@ class Gate:
         elif observed:
             self.bucket.fill(OBSERVED_REFUND, self.in_flight)
 
-    def ask(
-        self, ask: Ask, entrants: tuple[Entrant, ...], key: Key, now_s: float, *, stay_home: bool = False
-    ) -> Permit:
+    def ask(self, ask: Ask, entrants: tuple[Entrant, ...], seen: Seen) -> Permit:
         """May the next attempt start, and where? A backup goes to the first listed, unused target that is not held off,
-        else to the primary's own. stay_home: a late call's backup only to places of the primary's own account."""
-        permit = self._place_for(ask, entrants, key, now_s, stay_home)
+        else to the primary's own."""
+        permit = self._place_for(ask, entrants, seen)
         if (
             permit.target is not None
             and self.bucket is not None
@@ -99,26 +108,21 @@ class Gate:
             self.refusals[permit.refusal] = self.refusals.get(permit.refusal, 0) + 1
         return permit
 
-    def note_failure(self, entrant: Entrant, key: Key, failure: Failure, now_s: float) -> bool:
-        """Remember what a failure says about its target. True: a backup target was shut out for the first time, which
-        somebody should be told: its configuration is wrong."""
+    def note_failure(self, place: Place, failure: Failure, key: Key, now_s: float, *, backup: bool) -> bool:
+        """Remember what a failure says about the place it came from. True: a backup target was shut out for the first time,
+        which somebody should be told: its configuration is wrong."""
         if failure.kind in (FailureKind.RATE_LIMITED, FailureKind.OVERLOADED):
             asked_s = failure.retry_after_s if failure.retry_after_s is not None else HOLD_OFF_S
-            self._hold(
-                self._places[entrant.target].account,
-                key.model,
-                now_s + min(max(asked_s, 0.0), LONGEST_HOLD_OFF_S),
-                now_s,
-            )
-        if failure.kind is not FailureKind.FATAL or entrant.target == 0:
+            self._hold(place.account, key.model, now_s + min(max(asked_s, 0.0), LONGEST_HOLD_OFF_S), now_s)
+        if failure.kind is not FailureKind.FATAL or not backup:
             return False
-        first_time = (entrant.target, key) not in self._gated_until_s
-        self._gated_until_s[(entrant.target, key)] = now_s + GATED_S
+        first_time = (place, key) not in self._gated_until_s
+        self._gated_until_s[(place, key)] = now_s + GATED_S
         return first_time
 
-    def note_room(self, place: int, key: Key, room: float, now_s: float) -> None:
+    def note_room(self, place: Place, key: Key, room: float, now_s: float) -> None:
         """A provider said what share 0..1 of its rate limits is left for a model."""
-        limits = (self._places[place].account, key.model)
+        limits = (place.account, key.model)
         if room < ROOM_KEPT:
             self._scarce_until_s[limits] = now_s + ROOM_TOLD_S
         else:
@@ -140,48 +144,50 @@ class Gate:
         self._sent_at.append(bucket.requests)
         return None
 
-    def _place_for(self, ask: Ask, entrants: tuple[Entrant, ...], key: Key, now_s: float, stay_home: bool) -> Permit:
+    def _place_for(self, ask: Ask, entrants: tuple[Entrant, ...], seen: Seen) -> Permit:
+        places, key, now_s = seen.places, seen.key, seen.now_s
         failed = entrants[ask.failed] if ask.failed is not None else None
         used = {entrant.target for entrant in entrants}
         kind = None if failed is None else _kind_of(failed)
-        listed = [place for place in range(1, len(self._places)) if place not in used]
-        if stay_home and failed is None:
-            listed = [place for place in listed if self._places[place].account == self._places[0].account]
-        choices = [place for place in listed if not self._is_gated(place, key, now_s)] + [0]
-        for place in choices:
-            if kind is FailureKind.RATE_LIMITED and self._was_told(place, entrants):
+        listed = [number for number in range(1, len(places)) if number not in used]
+        if seen.stay_home and failed is None:
+            listed = [number for number in listed if places[number].account == places[0].account]
+        choices = [number for number in listed if not self._is_gated(places[number], key, now_s)] + [0]
+        for number in choices:
+            if kind is FailureKind.RATE_LIMITED and _was_told(places, number, entrants):
                 continue
-            if failed is None and self.queues[place] and self.bucket is not None:
+            if failed is None and places[number] in self.queueing and self.bucket is not None:
                 continue
-            if not self._is_held(place, key, now_s):
-                return Permit(place)
+            if not self._is_held(places[number], key, now_s):
+                return Permit(number)
         if kind is FailureKind.OVERLOADED and not self._replaced_before(entrants, failed):
             return Permit(choices[0])
-        if failed is None and self.queues[0] and not self._is_held(0, key, now_s):
+        if failed is None and places[0] in self.queueing and not self._is_held(places[0], key, now_s):
             return Permit(None, "self_queueing")
-        return Permit(None, f"rate_limited:{self._places[choices[-1]].name}")
-
-    def _was_told(self, place: int, entrants: Collection[Entrant]) -> bool:
-        """Has an attempt of this race been told 429 under the limits that hold at this place?"""
-        told = {self._places[e.target].account for e in entrants if _kind_of(e) is FailureKind.RATE_LIMITED}
-        return self._places[place].account in told
+        return Permit(None, f"rate_limited:{places[choices[-1]].name}")
 
     def _replaced_before(self, entrants: tuple[Entrant, ...], failed: Entrant | None) -> bool:
         """After 503 or 529 one replacement goes at once, though the target is held off: one, not a chain of them."""
         return any(_kind_of(entrant) is FailureKind.OVERLOADED and entrant is not failed for entrant in entrants)
 
-    def _is_held(self, place: int, key: Key, now_s: float) -> bool:
-        limits = (self._places[place].account, key.model)
+    def _is_held(self, place: Place, key: Key, now_s: float) -> bool:
+        limits = (place.account, key.model)
         until_s = max(self._held_until_s.get(limits, now_s), self._scarce_until_s.get(limits, now_s))
         return self.bucket is not None and until_s > now_s
 
-    def _is_gated(self, place: int, key: Key, now_s: float) -> bool:
+    def _is_gated(self, place: Place, key: Key, now_s: float) -> bool:
         return self._gated_until_s.get((place, key), now_s) > now_s
 
     def _hold(self, account: str, model: str | None, until_s: float, now_s: float) -> None:
         for past in [held for held, end_s in self._held_until_s.items() if end_s <= now_s]:
             del self._held_until_s[past]
         self._held_until_s[(account, model)] = max(until_s, self._held_until_s.get((account, model), until_s))
+
+
+def _was_told(places: tuple[Place, ...], number: int, entrants: Collection[Entrant]) -> bool:
+    """Has an attempt of this race been told 429 under the limits that hold at this place?"""
+    told = {places[e.target].account for e in entrants if _kind_of(e) is FailureKind.RATE_LIMITED}
+    return places[number].account in told
 
 
 def _kind_of(entrant: Entrant) -> FailureKind | None:

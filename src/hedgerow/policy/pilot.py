@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from hedgerow.budget.controller import Controller
-from hedgerow.policy.gate import Gate, Permit, Place
+from hedgerow.policy.gate import Gate, Permit, Place, Seen
 from hedgerow.policy.plan import Caller, Limits, Plan, make_plan
 from hedgerow.policy.trouble import NOTHING_LATE, Outlook
 from hedgerow.settings import Policy, Prior
@@ -34,13 +34,14 @@ NOBODY = Caller()
 @dataclass(slots=True, kw_only=True)
 class Flight:
     """One request under way. price_in, price_out: USD per token, or any unit, the same for all requests of the policy;
-    price_at: the same two at a backup target, None = as at the primary's.
+    price_at: the same two at a backup target, None = as at the primary's. places: where it may go, the primary's own first.
 
     `known` is where it is learnt into, `usual` what it is judged by: a warm sibling's while its own key is cold.
     `wish` holds what the rule used when a backup was first wanted, for the record.
     """
 
     facts: RequestFacts
+    places: tuple[Place, ...]
     key: Key
     known: KeyStatistics
     usual: KeyStatistics
@@ -91,14 +92,19 @@ class Answer:
 
 
 class Pilot:
-    """One policy's rule, with its statistics, controller and gate. Not for threads: one Hedger or one simulation owns it."""
+    """One policy's rule, with its statistics, controller and gate. Not for threads: one Hedger or one simulation owns it.
+
+    places: where requests may go of which nothing else is said. One budget and one D hold for all requests of the policy,
+    wherever they go.
+    """
 
     def __init__(self, policy: Policy, places: tuple[Place, ...]) -> None:
         self.policy, self.places = policy, places
         self.statistics = Registry(parse_window(policy.window))
         self.controller = Controller(0.05 if policy.share is None else policy.share)
-        self.gate = Gate(policy, places, self.controller)
-        self._limits, self._queues = Limits(policy), QueueWatch()
+        self.gate = Gate(policy, self.controller)
+        self._limits, self._queues = Limits(policy), dict[Place, QueueWatch]()
+        self._flying: dict[Place, int] = {}  # primaries under way
         self._delay = None if policy.delay == "auto" else parse_delay(policy.delay)
         self._steered = self._delay is None and policy.share is not None and policy.trigger != "off"
         by_caller = self._delay is not None and policy.trigger != "lag"
@@ -106,10 +112,18 @@ class Pilot:
         self._ring: Callable[[KeyStatistics], Ring] = attrgetter(self._goes_by)
 
     def prepare(
-        self, facts: RequestFacts, caller: Caller = NOBODY, *, streamed: bool = False, now_s: float = 0.0
+        self,
+        facts: RequestFacts,
+        caller: Caller = NOBODY,
+        *,
+        places: tuple[Place, ...] | None = None,
+        streamed: bool = False,
+        now_s: float = 0.0,
     ) -> Flight:
-        """Plan a request; nothing is counted yet. streamed: its answer will be streamed upstream though nobody asked."""
-        key, known = self.statistics.find(facts, self.places[0].name, streamed=streamed)
+        """Plan a request; nothing is counted yet. places: where it may go, None = as the policy's others. streamed: its answer
+        will be streamed upstream though nobody asked."""
+        places = places or self.places
+        key, known = self.statistics.find(facts, places[0].name, streamed=streamed)
         usual = known
         if len(ring := self._ring(known)) < ENOUGH:
             # Only the steered rule leans on a sibling: a quantile of other calls would say nothing about these.
@@ -120,6 +134,7 @@ class Pilot:
         plan = make_plan(facts, self.policy, self._limits, caller, warm=warm, stall_s=self._stall_s(usual))
         return Flight(
             facts=facts,
+            places=places,
             key=key,
             known=known,
             usual=usual,
@@ -134,7 +149,8 @@ class Pilot:
         if not flight.plan.counted:
             return
         self.gate.admit()
-        flight.in_flight = self.gate.in_flight
+        home = flight.places[0]
+        flight.in_flight = self._flying[home] = self._flying.get(home, 0) + 1
         if self._steered and flight.warm:
             self.controller.on_request(self._b_of(flight.usual))
 
@@ -142,7 +158,7 @@ class Pilot:
         """Where an attempt at a target is learnt into."""
         if target == 0:
             return flight.known
-        return self.statistics.find(flight.facts, self.places[target].name, streamed=flight.key.stream)[1]
+        return self.statistics.find(flight.facts, flight.places[target].name, streamed=flight.key.stream)[1]
 
     def outlook(self, flight: Flight, now_s: float, target: int = 0) -> Outlook:
         """What is normal for this request now; at a backup target by that target's own key, if it is warm."""
@@ -179,8 +195,9 @@ class Pilot:
         if ask.failed is None and self._too_late(flight, now_s):
             permit = Permit(None, "deadline")
         else:
-            self.gate.queues[0] = self._queues.queues
-            permit = self.gate.ask(ask, entrants, flight.key, now_s, stay_home=self._has_cache(flight))
+            self.gate.queueing = {place for place in flight.places if self._queues_on_itself(place)}
+            seen = Seen(places=flight.places, key=flight.key, now_s=now_s, stay_home=self._has_cache(flight))
+            permit = self.gate.ask(ask, entrants, seen)
         if permit.target is None and len(entrants) == 1:
             flight.refusal = flight.refusal or permit.refusal
         if self._steered and flight.warm and (permit.target is not None or permit.refusal == "observe"):
@@ -191,7 +208,8 @@ class Pilot:
 
     def failed(self, flight: Flight, entrant: Entrant, failure: Failure, now_s: float) -> bool:
         """An attempt failed. True: its target was shut out for the first time, which somebody should be told."""
-        return self.gate.note_failure(entrant, flight.key, failure, now_s)
+        place = flight.places[entrant.target]
+        return self.gate.note_failure(place, failure, flight.key, now_s, backup=entrant.target > 0)
 
     def decided(
         self, flight: Flight, state: RaceState, *, first_s: float | None, caller_s: float | None, now_s: float
@@ -200,12 +218,13 @@ class Pilot:
         age too); caller_s: the caller's, from the primary's start whoever won; both None if nothing can be learnt."""
         if flight.plan.counted:
             self.gate.decided()
+            self._flying[flight.places[0]] -= 1
         if first_s is None:
             return
         known = flight.known
         known.learn_first(first_s, flight.facts.input_tokens_estimate, now_s)
         if flight.in_flight:
-            self._queues.add(flight.in_flight, first_s)
+            self._queues.setdefault(flight.places[0], QueueWatch()).add(flight.in_flight, first_s)
         if caller_s is not None:
             known.first_tokens.add(caller_s, now_s)
         if self._steered and flight.plan.counted and self.policy.mode == "act":
@@ -250,6 +269,10 @@ class Pilot:
         """Nothing more will come of it: a winning backup's token comes back, if its answer arrived whole."""
         if flight.plan.counted:
             self.gate.settle(state, answered=answered, observed=flight.refusal == "observe")
+
+    def _queues_on_itself(self, place: Place) -> bool:
+        watch = self._queues.get(place)
+        return watch is not None and watch.queues
 
     def _usual_at(self, flight: Flight, target: int, now_s: float) -> KeyStatistics:
         """What an attempt at a backup target is judged by: its own key if that is warm, else what the primary is judged by,

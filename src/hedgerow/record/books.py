@@ -14,17 +14,17 @@ from hedgerow.values.event import Event
 
 __all__ = ["Books"]
 
+UNKNOWN = TargetBilling()
 UNPRICED_RATIO = 4.0  # output costs about so many times as much as input where nobody knows better
 
 log = logging.getLogger("hedgerow")
 
 
 class Books:
-    """One Hedger's price book. targets: how each target bills, by the name events use; the first is the primary's."""
+    """One Hedger's price book. targets: how each target bills, by the name events use."""
 
     def __init__(self, prices: Sequence[PriceRule], targets: Mapping[str, TargetBilling]) -> None:
         self._book, self._targets = PriceBook(prices), targets
-        self._home = next(iter(targets.values()), TargetBilling())
         self.ready = self._complained = False
 
     def load(self) -> None:
@@ -37,24 +37,25 @@ class Books:
         finally:
             self.ready = True
 
-    def output_ratio(self, model: str | None, at: datetime) -> float:
+    def output_ratio(self, target: str, model: str | None, at: datetime) -> float:
         """What an output token costs against an input token; a usual figure where it is not known, or not yet."""
-        price = self._price(self._home, model, at)
+        price = self._price(target, model, at)
         return price.output_usd / price.input_usd if price is not None and price.input_usd > 0 else UNPRICED_RATIO
 
-    def prices_at(self, target: str, model: str | None, at: datetime) -> tuple[float, float]:
-        """What an input and an output token cost at a target, in input tokens of the primary; as there, where either price is
+    def prices_at(self, target: str, home: str, model: str | None, at: datetime) -> tuple[float, float]:
+        """What an input and an output token cost at a target, in input tokens of the primary's; as there, where either price is
         not known, or not yet."""
-        home, away = self._price(self._home, model, at), self._price(self._targets.get(target, self._home), model, at)
-        if home is None or away is None or home.input_usd <= 0:
-            return 1.0, self.output_ratio(model, at)
-        return away.input_usd / home.input_usd, away.output_usd / home.input_usd
+        here, away = self._price(home, model, at), self._price(target, model, at)
+        if here is None or away is None or here.input_usd <= 0:
+            return 1.0, self.output_ratio(home, model, at)
+        return away.input_usd / here.input_usd, away.output_usd / here.input_usd
 
-    def _price(self, target: TargetBilling, model: str | None, at: datetime) -> Price | None:
-        name = target.model or model
+    def _price(self, target: str, model: str | None, at: datetime) -> Price | None:
+        billing = self._targets.get(target, UNKNOWN)
+        name = billing.model or model
         if not self.ready or name is None:
             return None
-        url, tier = target.provider_url, target.service_tier
+        url, tier = billing.provider_url, billing.service_tier
         return self._book.price(name, provider_url=url, service_tier=tier, input_tokens=0, at=at)
 
     def priced(self, event: Event, known: KeyStatistics) -> Event:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from hedgerow.call_context import CallContext
 from hedgerow.dialects.headers import Headers
 from hedgerow.policy.pilot import Flight
 from hedgerow.race.attempt import CHARS_PER_TOKEN, Attempt
@@ -12,21 +13,32 @@ from hedgerow.values.answer import AnswerFacts
 from hedgerow.values.event import AttemptEvent, Event
 from hedgerow.values.race import Entrant, Fate
 
-__all__ = ["Circumstances", "event_of"]
+__all__ = ["CLIENT", "Circumstances", "Origin", "event_of"]
 
 REQUEST_ID_HEADERS = frozenset({b"x-request-id", b"request-id", b"apim-request-id", b"x-generation-id"})
 NOTHING_READ = AnswerFacts()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What all events of a hedger have in common. source: which process ("host:pid"); policy: its name."""
+
+    policy: str = "default"
+    measured_at: str = "client"
+    source: str = ""
+
+
+CLIENT = Origin()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What an event tells beyond the race: when it began (UTC), where from, and what the pilot thought."""
+    """What an event tells beyond the race: when it began (UTC), where from, what its caller said, and what the pilot thought."""
 
     at: datetime
-    source: str
+    origin: Origin
     flight: Flight
-    target_names: tuple[str, ...]
-    segment: str | None = None
+    said: CallContext
     sdk_retry: int = 0
 
 
@@ -39,10 +51,15 @@ def event_of(race: RaceSeen, seen: Circumstances) -> Event:
     refused = flight.refusal if len(race.attempts) == 1 else None
     committed = chosen is not None and race.state.entrants[chosen.number].failure is None
     return Event(
-        id=uuid7(seen.at),
+        id=seen.said.id or uuid7(seen.at),
         at=seen.at,
-        source=seen.source,
-        segment=seen.segment,
+        measured_at=seen.origin.measured_at,
+        source=seen.origin.source,
+        route=seen.said.route,
+        policy=seen.origin.policy,
+        segment=seen.said.segment,
+        client_key=seen.said.client_key,
+        trace_id=seen.said.trace_id,
         mode="observe" if verdict == "observe" else "act",
         dialect=facts.dialect,
         model=facts.model,
@@ -69,7 +86,7 @@ def event_of(race: RaceSeen, seen: Circumstances) -> Event:
         first_delivered_s=_since(began_s, race.delivered_s) if committed else None,
         full_response_s=_since(began_s, race.over_s) if outcome == "answered" else None,
         attempts=tuple(
-            _attempt_event(attempt, entrant, race, seen.target_names[attempt.target])
+            _attempt_event(attempt, entrant, race, flight.places[attempt.target].name)
             for attempt, entrant in zip(race.attempts, race.state.entrants, strict=True)
         ),
     )

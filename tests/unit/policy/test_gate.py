@@ -3,7 +3,7 @@
 import pytest
 
 from hedgerow.budget.controller import Controller
-from hedgerow.policy.gate import Gate, Permit, Place
+from hedgerow.policy.gate import Gate, Permit, Place, Seen
 from hedgerow.settings import Policy
 from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.race import Ask, Entrant, Fate
@@ -22,15 +22,25 @@ def failed(number: int, target: int, kind: FailureKind, retry_after_s: float | N
     return Entrant(number, target, "primary" if number == 0 else "error", 0.0, Fate.FAILED, failure)
 
 
-def gate_for(*places: Place, **settings: object) -> Gate:
-    gate = Gate(Policy(**settings), (HOME, *places), Controller(0.05))  # type: ignore[arg-type]
+class GateOfOneRoute(Gate):
+    """As the requests of one route see it."""
+
+    places: tuple[Place, ...] = (HOME,)
+
+    def asked(self, ask: Ask, entrants: tuple[Entrant, ...], key: Key, now_s: float) -> Permit:
+        return self.ask(ask, entrants, Seen(places=self.places, key=key, now_s=now_s))
+
+
+def gate_for(*places: Place, **settings: object) -> GateOfOneRoute:
+    gate = GateOfOneRoute(Policy(**settings), Controller(0.05))  # type: ignore[arg-type]
+    gate.places = (HOME, *places)
     gate.admit()
     return gate
 
 
-def note(gate: Gate, entrant: Entrant, now_s: float = 0.0, key: Key = KEY) -> bool:
+def note(gate: GateOfOneRoute, entrant: Entrant, now_s: float = 0.0, key: Key = KEY) -> bool:
     assert entrant.failure is not None
-    return gate.note_failure(entrant, key, entrant.failure, now_s)
+    return gate.note_failure(gate.places[entrant.target], entrant.failure, key, now_s, backup=entrant.target > 0)
 
 
 def test_a_backup_goes_to_the_first_listed_target_then_the_next_then_home() -> None:
@@ -39,7 +49,7 @@ def test_a_backup_goes_to_the_first_listed_target_then_the_next_then_home() -> N
         gate.admit()
     used: tuple[Entrant, ...] = (PRIMARY,)
     for expected in (1, 2, 0):
-        permit = gate.ask(LATE, used, KEY, 0.0)
+        permit = gate.asked(LATE, used, KEY, 0.0)
         assert permit == Permit(expected)
         used = (*used, Entrant(len(used), expected, "first_token", 0.0))
 
@@ -49,10 +59,10 @@ def test_a_429_holds_its_model_off_for_retry_after_capped(asked_s: float | None,
     gate = gate_for()
     note(gate, failed(0, 0, FailureKind.RATE_LIMITED, asked_s))
     if held_s:
-        assert gate.ask(LATE, (PRIMARY,), KEY, held_s - 0.1) == Permit(None, "rate_limited:home")
+        assert gate.asked(LATE, (PRIMARY,), KEY, held_s - 0.1) == Permit(None, "rate_limited:home")
         other = Key.of(RequestFacts(dialect="openai_chat", model="other"), "home")
-        assert gate.ask(LATE, (PRIMARY,), other, held_s - 0.1) == Permit(0)
-    assert gate.ask(LATE, (PRIMARY,), KEY, held_s + 0.1) == Permit(0)
+        assert gate.asked(LATE, (PRIMARY,), other, held_s - 0.1) == Permit(0)
+    assert gate.asked(LATE, (PRIMARY,), KEY, held_s + 0.1) == Permit(0)
 
 
 def test_a_rate_limited_call_may_only_go_where_other_limits_count() -> None:
@@ -60,12 +70,12 @@ def test_a_rate_limited_call_may_only_go_where_other_limits_count() -> None:
     for places, expected in [((), None), ((SAME_ACCOUNT,), None), ((ABROAD,), 1), ((SAME_ACCOUNT, ABROAD), 2)]:
         gate = gate_for(*places)
         note(gate, told)
-        assert gate.ask(Ask("error", failed=0), (told,), KEY, 0.0).target == expected
+        assert gate.asked(Ask("error", failed=0), (told,), KEY, 0.0).target == expected
     gate = gate_for(ABROAD)
     abroad = failed(1, 1, FailureKind.RATE_LIMITED)
     note(gate, abroad)
     assert (
-        gate.ask(Ask("error", failed=1), (PRIMARY, abroad), KEY, 0.0).refusal == "budget"
+        gate.asked(Ask("error", failed=1), (PRIMARY, abroad), KEY, 0.0).refusal == "budget"
     )  # allowed at home, but the second
 
 
@@ -75,63 +85,72 @@ def test_after_a_503_one_replacement_goes_at_once_and_not_a_chain() -> None:
         gate.admit()
     first = failed(0, 0, FailureKind.OVERLOADED)
     note(gate, first)
-    assert gate.ask(Ask("error", failed=0), (first,), KEY, 0.0) == Permit(0)
+    assert gate.asked(Ask("error", failed=0), (first,), KEY, 0.0) == Permit(0)
     second = failed(1, 0, FailureKind.OVERLOADED)
     note(gate, second)
-    assert gate.ask(Ask("error", failed=1), (first, second), KEY, 0.0).target is None
+    assert gate.asked(Ask("error", failed=1), (first, second), KEY, 0.0).target is None
 
 
 def test_a_replacement_prefers_another_target() -> None:
     gate = gate_for(SAME_ACCOUNT)
     first = failed(0, 0, FailureKind.OVERLOADED)
     note(gate, first)
-    assert gate.ask(Ask("error", failed=0), (first,), KEY, 0.0) == Permit(1)
+    assert gate.asked(Ask("error", failed=0), (first,), KEY, 0.0) == Permit(1)
 
 
 def test_a_backup_target_with_a_fatal_error_is_shut_out_for_its_key_and_reported_once() -> None:
     gate = gate_for(ABROAD)
     broken = failed(1, 1, FailureKind.FATAL)
     assert [note(gate, broken), note(gate, broken)] == [True, False]
-    assert gate.ask(LATE, (PRIMARY,), KEY, 1.0) == Permit(0)
+    assert gate.asked(LATE, (PRIMARY,), KEY, 1.0) == Permit(0)
     other = Key.of(RequestFacts(dialect="openai_chat", model="other"), "home")
-    assert gate.ask(LATE, (PRIMARY,), other, 1.0) == Permit(1)
+    assert gate.asked(LATE, (PRIMARY,), other, 1.0) == Permit(1)
     gate = gate_for(ABROAD)
     note(gate, broken)
-    assert gate.ask(LATE, (PRIMARY,), KEY, 601.0) == Permit(1)
+    assert gate.asked(LATE, (PRIMARY,), KEY, 601.0) == Permit(1)
     assert not note(gate, failed(0, 0, FailureKind.FATAL))  # the caller's own endpoint is never shut out
 
 
 def test_an_empty_bucket_refuses_and_says_so() -> None:
     gate = gate_for(budget=0.0)
-    assert [gate.ask(LATE, (PRIMARY,), KEY, 0.0).refusal for _ in range(3)] == [None, None, "budget"]
+    assert [gate.asked(LATE, (PRIMARY,), KEY, 0.0).refusal for _ in range(3)] == [None, None, "budget"]
     assert gate.refusals == {"budget": 1}
 
 
 def test_a_second_backup_needs_half_a_bucket() -> None:
     gate = gate_for(budget=1.0)
     racing = (PRIMARY, Entrant(1, 0, "first_token", 0.0))
-    assert gate.ask(LATE, racing, KEY, 0.0).refusal == "budget"
+    assert gate.asked(LATE, racing, KEY, 0.0).refusal == "budget"
     for _ in range(3):
         gate.admit()
-    assert gate.ask(LATE, racing, KEY, 0.0) == Permit(0)
+    assert gate.asked(LATE, racing, KEY, 0.0) == Permit(0)
 
 
 def test_the_second_cap_counts_backups_sent_whether_or_not_they_win() -> None:
     gate = gate_for(budget=1.0, budget_requests=0.1)
     for _ in range(9):
         gate.admit()
-    assert [gate.ask(LATE, (PRIMARY,), KEY, 0.0).refusal for _ in range(4)] == [None, None, None, "budget"]
+    assert [gate.asked(LATE, (PRIMARY,), KEY, 0.0).refusal for _ in range(4)] == [None, None, None, "budget"]
 
 
 def test_without_a_budget_there_are_no_guards() -> None:
     gate = gate_for(budget="off")
     note(gate, failed(0, 0, FailureKind.OVERLOADED))
-    assert all(gate.ask(LATE, (PRIMARY,), KEY, 0.0) == Permit(0) for _ in range(100))
+    assert all(gate.asked(LATE, (PRIMARY,), KEY, 0.0) == Permit(0) for _ in range(100))
 
 
 def test_observing_pays_one_and_gets_half_back() -> None:
     gate = gate_for(mode="observe")
     assert gate.bucket is not None
     level = gate.bucket.level
-    assert gate.ask(LATE, (PRIMARY,), KEY, 0.0) == Permit(None, "observe", 0)
+    assert gate.asked(LATE, (PRIMARY,), KEY, 0.0) == Permit(None, "observe", 0)
     assert gate.bucket.level == level - 1
+
+
+def test_what_one_route_learns_of_a_place_holds_for_all_routes_of_the_policy() -> None:
+    gate = gate_for(ABROAD, budget=1.0)
+    note(gate, failed(1, 1, FailureKind.RATE_LIMITED))
+    gate.places = (ABROAD, HOME)  # a route whose primary is where the other's backups go
+    assert gate.asked(LATE, (PRIMARY,), KEY, 0.0) == Permit(1)
+    gate.places = (ABROAD,)
+    assert gate.asked(LATE, (PRIMARY,), KEY, 0.0) == Permit(None, "rate_limited:abroad")

@@ -43,13 +43,13 @@ def books(*, ready: bool = True) -> Books:
     ],
 )
 def test_each_target_has_its_own_price_where_it_is_known(target: str, prices: tuple[float, float]) -> None:
-    assert books().prices_at(target, "m", NOON) == pytest.approx(prices)
+    assert books().prices_at(target, "home", "m", NOON) == pytest.approx(prices)
 
 
 @pytest.mark.parametrize("model", [None, "nobody-knows-this", "free"])
 def test_where_the_primarys_price_is_not_known_all_targets_cost_the_same(model: str | None) -> None:
-    assert books().prices_at("dear", model, NOON) == (1.0, 4.0)
+    assert books().prices_at("dear", "home", model, NOON) == (1.0, 4.0)
 
 
 def test_before_the_prices_are_loaded_all_targets_cost_the_same() -> None:
-    assert books(ready=False).prices_at("dear", "m", NOON) == (1.0, 4.0)
+    assert books(ready=False).prices_at("dear", "home", "m", NOON) == (1.0, 4.0)
