@@ -17,6 +17,7 @@ from hedgerow.errors import UnsupportedError
 from hedgerow.policy.gate import Place
 from hedgerow.policy.pilot import Flight, Pilot
 from hedgerow.policy.plan import Caller
+from hedgerow.policy.snapshot import remember, snapshot_of
 from hedgerow.race.driver import Race
 from hedgerow.race.order import Order
 from hedgerow.race.referee import RaceSeen
@@ -89,18 +90,19 @@ class Hedger:
         ledger: Ledger | None = None,
         obstacle: str | None = None,
         places: tuple[Place, ...] | None = None,
+        facts: RequestFacts | None = None,
     ) -> Delivery:
         """Send one request, hedged if its plan allows; the response returned must be read to its end or closed.
 
         sdk_retry: how often the SDK has tried it before; ledger: what those tries have cost. obstacle: why it cannot be sent
-        twice, None if it can. places: where this one may go, None = as the others. Raises what the call itself would raise
-        without hedging.
+        twice, None if it can. places: where this one may go, None = as the others. facts: what its dialect read in it, if
+        somebody has asked already. Raises what the call itself would raise without hedging.
         """
         elapsed_s = self._since_first_try(ledger)
         if self.policy.timeout_s is not None and elapsed_s >= self.policy.timeout_s:
             raise call.deadline_error(f"timeout_s = {self.policy.timeout_s:g} s is over, tries of the SDK included")
         dialect = dialect_for(request)
-        facts = dialect.facts(request)
+        facts = facts or dialect.facts(request)
         whole = _whole_of(dialect, request, facts) if self.policy.upstream_stream else None
         if whole is not None and (facts.dialect, facts.model) in self._never_streamed:
             whole = None
@@ -168,6 +170,12 @@ class Hedger:
         """Cancelled attempts whose connection is not closed yet."""
         attempts = [attempt for race in self._open for attempt in race.attempts]
         return sum(attempt.cancelled_s is not None and attempt.closed_s is None for attempt in attempts)
+
+    def take_over(self, before: "Hedger") -> None:
+        """Go on with what a hedger under other settings has learnt, and with its state file, which that no longer writes."""
+        now_s = self.clock.now()
+        remember(self.pilot, snapshot_of(before.pilot, now_s, clean=not before._open), now_s)
+        self._state, before._state = before._state, None
 
     def close(self) -> None:
         """From now on calls go through unhedged; hooks end and the store is closed. Idempotent."""

@@ -18,9 +18,10 @@ MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_PARAMETERS = 400, 60, 8
 BANNED_NAMES = {"utils", "helpers", "common", "manager", "misc"}
 
 SPEAKING = {
+    "gateway.__main__",
     "sandbox.__main__",
     "sandbox.serving",
-}  # beside the command line: what the sandbox says when it is a process
+}  # beside the command line: what processes say that are started by it
 
 # Nothing that decides may wait, ask the time, roll dice or talk.
 IMPURE = frozenset({"asyncio", "logging", "random", "socket", "threading", "time"})
@@ -57,7 +58,7 @@ AREAS: dict[str, Area] = {
     "analysis": Area(layer=4, ceiling=3, third_parties=frozenset({"duckdb", "numpy", "orjson"})),
     "budget": MECHANISM,
     "callables": edge(),
-    "cli": replace(SHELL, third_parties=frozenset({"openai", "orjson", "rich", "typer"})),
+    "cli": replace(SHELL, third_parties=frozenset({"openai", "orjson", "rich", "tomli_w", "typer"})),
     "clock": NOUNS,
     "call_context": NOUNS,
     "hours": NOUNS,
@@ -70,7 +71,15 @@ AREAS: dict[str, Area] = {
     "engine": ENGINE,
     "errors": NOUNS,
     "fanout": edge(),
-    "gateway": edge("httptools", "httpx2", "orjson", "pydantic", "uvloop", also=("transports", "shared_state")),
+    "gateway": edge(
+        "aiohttp",
+        "orjson",
+        "pydantic",
+        "pydantic_core",
+        "uvicorn",
+        "yarl",
+        also=("transports", "shared_state"),
+    ),
     "policy": DECISION,
     "prefetch": edge(),
     "race": ENGINE,

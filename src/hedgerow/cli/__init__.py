@@ -15,11 +15,14 @@ def main() -> None:
         print("the hedgerow command needs an extra: pip install 'hedgerow[cli]'", file=sys.stderr)
         sys.exit(2)
     from hedgerow.cli.analyze import analyze
+    from hedgerow.cli.check import check
     from hedgerow.cli.demo import demo
     from hedgerow.cli.export import export
+    from hedgerow.cli.key import list_keys, new_key
     from hedgerow.cli.logs import LogOptions
     from hedgerow.cli.options import command_of
     from hedgerow.cli.sandbox import sandbox
+    from hedgerow.cli.serve import serve
     from hedgerow.cli.simulate import simulate
     from hedgerow.cli.whatif import WhatIfOptions, whatif
 
@@ -27,6 +30,10 @@ def main() -> None:
     # With the callback `hedgerow` stays a family of commands even while it has only one.
     app.callback()(lambda: None)
     over_logs = command_of(LogOptions, analyze, "analyze"), command_of(WhatIfOptions, whatif, "whatif")
-    for command in (demo, sandbox, *over_logs, simulate, export):
+    for command in (demo, sandbox, serve, check, *over_logs, simulate, export):
         app.command()(command)
+    keys = typer.Typer(no_args_is_help=True, help="Client keys of the gateway.")
+    keys.command("new")(new_key)
+    keys.command("list")(list_keys)
+    app.add_typer(keys, name="key")
     app()

@@ -6,10 +6,11 @@ from urllib.parse import unquote
 
 from hedgerow.values.request import WireRequest
 
-__all__ = ["STREAM", "WHOLE", "camel", "in_camel_case", "method_of", "model_of"]
+__all__ = ["STREAM", "WHOLE", "camel", "in_camel_case", "method_of", "model_of", "with_model"]
 
 # The Gemini API has models/… and tunedModels/…; Vertex …/publishers/google/models/… and …/endpoints/….
 CALL = re.compile(r".*?((?:models|tunedModels|endpoints)/[^/:]+):([A-Za-z]+)/?")
+MODEL = re.compile(r"(?<=/models/)[^/:]+(?=:[A-Za-z]+$)")
 WHOLE, STREAM = "generateContent", "streamGenerateContent"
 
 
@@ -23,6 +24,11 @@ def model_of(request: WireRequest) -> str | None:
     """The model's name; tuned ones and Vertex's endpoints keep what they are in front."""
     found = CALL.fullmatch(request.path)
     return unquote(found[1]).removeprefix("models/") if found else None
+
+
+def with_model(path: str, model: object) -> str | None:
+    """The path with another model in it; None if no model stands there, or none is given."""
+    return MODEL.sub(lambda _: model, path) if isinstance(model, str) and MODEL.search(path) else None
 
 
 def camel(name: str) -> str:

@@ -2,8 +2,22 @@
 
 from collections.abc import Sequence
 
-__all__ = ["Headers", "assembled_headers", "header_value"]
+__all__ = ["CREDENTIALS", "Headers", "assembled_headers", "header_value"]
 
+# What tells whose account is used: never for an endpoint of somebody else.
+CREDENTIALS = (
+    "authorization",
+    "api-key",
+    "x-api-key",
+    "x-goog-api-key",
+    "x-goog-user-project",
+    "proxy-authorization",
+    "cookie",
+    "anthropic-user-profile-id",
+    "anthropic-workspace-id",
+    "openai-organization",
+    "openai-project",
+)
 # What says how a body was carried, and no longer does once the body is another.
 CARRIAGE = frozenset({b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"})
 

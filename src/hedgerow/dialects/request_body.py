@@ -7,7 +7,15 @@ import orjson
 from hedgerow.dialects.lenient_json import is_object, loads_or_none
 from hedgerow.values.request import WireRequest
 
-__all__ = ["CHARS_PER_TOKEN", "object_of", "object_to_rewrite", "rewritten", "tokens_estimate", "unreadable_reason"]
+__all__ = [
+    "CHARS_PER_TOKEN",
+    "laid_over",
+    "object_of",
+    "object_to_rewrite",
+    "rewritten",
+    "tokens_estimate",
+    "unreadable_reason",
+]
 
 CHARS_PER_TOKEN = 4
 ATTACHMENT_TOKENS = (
@@ -44,6 +52,14 @@ def rewritten(body: Mapping[str, object], **laid_in: object) -> bytes | None:
         return orjson.dumps({**body, **laid_in})
     except TypeError:
         return None
+
+
+def laid_over(body: object, over: Mapping[str, object]) -> dict[str, object]:
+    """`over` wins; objects are merged key by key, everything else is replaced."""
+    merged: dict[str, object] = dict(body) if is_object(body) else {}
+    for name, value in over.items():
+        merged[name] = laid_over(merged.get(name), value) if is_object(value) else value
+    return merged
 
 
 def tokens_estimate(chars: int, attachments: int = 0) -> int:

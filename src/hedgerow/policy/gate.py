@@ -6,6 +6,7 @@ Decisions only: time comes in as an argument, what it decides is carried out by 
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hedgerow.budget.bucket import SMALLEST_CAP, Bucket
 from hedgerow.budget.controller import Controller
@@ -23,6 +24,9 @@ HARD_SHARE, HARD_REQUESTS, HARD_FROM = 0.45, 200, 20  # backups among the last 2
 PROBE_WIN_RATE, PROBE_EVERY = 0.15, 5  # when hardly any backup wins, every fifth that is wanted is sent, to see
 ROOM_KEPT, ROOM_TOLD_S = 0.20, 60.0  # of the advertised rate limits; what was said is believed for so long
 OBSERVED_REFUND = 0.5  # an observed wish has no outcome: half of them are taken to win
+
+
+Held = TypeVar("Held")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +121,7 @@ class Gate:
         if failure.kind is not FailureKind.FATAL or not backup:
             return False
         first_time = (place, key) not in self._gated_until_s
+        _forget_past(self._gated_until_s, now_s - GATED_S)  # kept a while longer, to be reported once
         self._gated_until_s[(place, key)] = now_s + GATED_S
         return first_time
 
@@ -124,6 +129,7 @@ class Gate:
         """A provider said what share 0..1 of its rate limits is left for a model."""
         limits = (place.account, key.model)
         if room < ROOM_KEPT:
+            _forget_past(self._scarce_until_s, now_s)
             self._scarce_until_s[limits] = now_s + ROOM_TOLD_S
         else:
             self._scarce_until_s.pop(limits, None)
@@ -179,9 +185,14 @@ class Gate:
         return self._gated_until_s.get((place, key), now_s) > now_s
 
     def _hold(self, account: str, model: str | None, until_s: float, now_s: float) -> None:
-        for past in [held for held, end_s in self._held_until_s.items() if end_s <= now_s]:
-            del self._held_until_s[past]
+        _forget_past(self._held_until_s, now_s)
         self._held_until_s[(account, model)] = max(until_s, self._held_until_s.get((account, model), until_s))
+
+
+def _forget_past(until_s: dict[Held, float], now_s: float) -> None:
+    """Callers of a gateway may bring any number of keys and models."""
+    for past in [held for held, end_s in until_s.items() if end_s <= now_s]:
+        del until_s[past]
 
 
 def _was_told(places: tuple[Place, ...], number: int, entrants: Collection[Entrant]) -> bool:

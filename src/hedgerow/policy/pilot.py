@@ -103,8 +103,8 @@ class Pilot:
         self.statistics = Registry(parse_window(policy.window))
         self.controller = Controller(0.05 if policy.share is None else policy.share)
         self.gate = Gate(policy, self.controller)
-        self._limits, self._queues = Limits(policy), dict[Place, QueueWatch]()
-        self._flying: dict[Place, int] = {}  # primaries under way
+        self._limits, self._queues = Limits(policy), dict[str, QueueWatch]()
+        self._flying: dict[str, int] = {}  # primaries under way, by place
         self._delay = None if policy.delay == "auto" else parse_delay(policy.delay)
         self._steered = self._delay is None and policy.share is not None and policy.trigger != "off"
         by_caller = self._delay is not None and policy.trigger != "lag"
@@ -149,7 +149,7 @@ class Pilot:
         if not flight.plan.counted:
             return
         self.gate.admit()
-        home = flight.places[0]
+        home = flight.places[0].name
         flight.in_flight = self._flying[home] = self._flying.get(home, 0) + 1
         if self._steered and flight.warm:
             self.controller.on_request(self._b_of(flight.usual))
@@ -195,7 +195,7 @@ class Pilot:
         if ask.failed is None and self._too_late(flight, now_s):
             permit = Permit(None, "deadline")
         else:
-            self.gate.queueing = {place for place in flight.places if self._queues_on_itself(place)}
+            self.gate.queueing = {place for place in flight.places if self._queues_on_itself(place.name)}
             seen = Seen(places=flight.places, key=flight.key, now_s=now_s, stay_home=self._has_cache(flight))
             permit = self.gate.ask(ask, entrants, seen)
         if permit.target is None and len(entrants) == 1:
@@ -218,13 +218,13 @@ class Pilot:
         age too); caller_s: the caller's, from the primary's start whoever won; both None if nothing can be learnt."""
         if flight.plan.counted:
             self.gate.decided()
-            self._flying[flight.places[0]] -= 1
+            self._flying[flight.places[0].name] -= 1
         if first_s is None:
             return
         known = flight.known
         known.learn_first(first_s, flight.facts.input_tokens_estimate, now_s)
         if flight.in_flight:
-            self._queues.setdefault(flight.places[0], QueueWatch()).add(flight.in_flight, first_s)
+            self._queues.setdefault(flight.places[0].name, QueueWatch()).add(flight.in_flight, first_s)
         if caller_s is not None:
             known.first_tokens.add(caller_s, now_s)
         if self._steered and flight.plan.counted and self.policy.mode == "act":
@@ -270,7 +270,7 @@ class Pilot:
         if flight.plan.counted:
             self.gate.settle(state, answered=answered, observed=flight.refusal == "observe")
 
-    def _queues_on_itself(self, place: Place) -> bool:
+    def _queues_on_itself(self, place: str) -> bool:
         watch = self._queues.get(place)
         return watch is not None and watch.queues
 

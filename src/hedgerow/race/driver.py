@@ -98,6 +98,10 @@ class Race:
             self.delivered_s = self.clock.now()
 
     @property
+    def plan(self) -> str:
+        return self._referee.plan
+
+    @property
     def open_attempts(self) -> int:
         """Attempts whose connection is not closed yet."""
         return sum(attempt.closed_s is None for attempt in self.attempts)

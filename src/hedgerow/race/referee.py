@@ -42,9 +42,19 @@ class RaceSeen(Protocol):
     @property
     def over_s(self) -> float | None: ...
 
+    @property
+    def plan(self) -> str:
+        """ "hedge", or why there was no backup ("cold", "budget"…), as the event says it."""
+        ...
+
 
 class Referee(Protocol):
     """One per race. Its methods are called on the event loop, must not block and must not raise."""
+
+    @property
+    def plan(self) -> str:
+        """What the request's plan came to."""
+        ...
 
     def outlook(self, target: int = 0) -> Outlook:
         """What is normal for this request now, at a target."""

@@ -64,6 +64,11 @@ class Delivery:
         return self.response.headers if self._attempt.rewritten is None else self._attempt.rewritten[1]
 
     @property
+    def race(self) -> RaceSeen:
+        """Where it comes from."""
+        return self._race
+
+    @property
     def failed_attempts(self) -> int:
         """How many attempts failed before this was delivered, its own included."""
         return sum(entrant.failure is not None for entrant in self._race.state.entrants)

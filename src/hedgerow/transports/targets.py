@@ -1,38 +1,25 @@
 """Rewrites a request for a backup target: its URL, its key, and what the target lays over the body."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, cast
 
 import httpx2
 import orjson
 
 from hedgerow.cost.ledger import TargetBilling
+from hedgerow.dialects.gemini_paths import with_model
+from hedgerow.dialects.headers import CREDENTIALS
+from hedgerow.dialects.request_body import laid_over
 from hedgerow.policy.gate import Place
 from hedgerow.settings import Target
 
 __all__ = ["Home", "billing_of", "home_place", "place_of", "request_for"]
 
-CREDENTIAL_HEADERS = (
-    "authorization",
-    "api-key",
-    "x-api-key",
-    "x-goog-api-key",
-    "x-goog-user-project",
-    "proxy-authorization",
-    "cookie",
-    "anthropic-user-profile-id",
-    "anthropic-workspace-id",
-    "openai-organization",
-    "openai-project",
-)
-# What follows the base URL of Google's SDK, which has no version; and where the model stands in it.
+# What follows the base URL of Google's SDK, which has no version.
 GEMINI = re.compile(
     r"(?:/v[0-9][^/]*)?/(?:projects/.+/)?(?:publishers/[^/]+/)?(?:models|tunedModels|endpoints)/[^/:]+:[A-Za-z]+$"
 )
-GEMINI_MODEL = re.compile(r"(?<=/models/)[^/:]+(?=:[A-Za-z]+$)")
 KEY_PARAMETER = "key"  # Gemini takes the key in the address as well
 # What follows the base URL an SDK takes.
 ENDPOINTS = (
@@ -86,8 +73,9 @@ def request_for(target: Target, request: httpx2.Request, body: bytes) -> httpx2.
     target gets none."""
     url, over = _url_for(target, request.url), dict(target.set)
     headers = request.headers.copy()
-    if GEMINI_MODEL.search(url.path) and isinstance(over.get("model"), str):
-        url = url.copy_with(path=GEMINI_MODEL.sub(str(over.pop("model")), url.path))
+    if (path := with_model(url.path, over.get("model"))) is not None:
+        over.pop("model")
+        url = url.copy_with(path=path)
     in_address = KEY_PARAMETER in url.params
     if in_address and target.api_key is not None:
         url = url.copy_set_param(KEY_PARAMETER, target.api_key)
@@ -95,14 +83,14 @@ def request_for(target: Target, request: httpx2.Request, body: bytes) -> httpx2.
         url = url.copy_remove_param(KEY_PARAMETER)
     if _origin(url) != _origin(request.url):
         headers["host"] = url.netloc.decode("ascii")
-        for name in CREDENTIAL_HEADERS:
+        for name in CREDENTIALS:
             if not (target.api_key is not None and name in _key_headers(request.headers, in_address=in_address)):
                 headers.pop(name, None)
     if target.api_key is not None:
         for name in _key_headers(request.headers, in_address=in_address):
             headers[name] = f"Bearer {target.api_key}" if name == "authorization" else target.api_key
     if over:
-        body = orjson.dumps(_laid_over(orjson.loads(body), over))
+        body = orjson.dumps(laid_over(orjson.loads(body), over))
         headers["content-length"] = str(len(body))
     return httpx2.Request(request.method, url, headers=headers, content=body, extensions=dict(request.extensions))
 
@@ -131,13 +119,3 @@ def _key_headers(headers: httpx2.Headers, *, in_address: bool) -> list[str]:
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
-
-
-def _laid_over(body: Any, over: Mapping[str, Any]) -> Any:
-    """`over` wins; objects are merged key by key, everything else is replaced."""
-    if not isinstance(body, dict):
-        return dict(over)
-    merged: dict[str, Any] = dict(cast("dict[str, Any]", body))
-    for name, value in over.items():
-        merged[name] = _laid_over(merged.get(name), cast("dict[str, Any]", value)) if isinstance(value, dict) else value
-    return merged

@@ -1,0 +1,45 @@
+"""`hedgerow serve`: the gateway."""
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hedgerow.errors import HedgerowError
+
+__all__ = ["serve"]
+
+
+def serve(config: Annotated[Path, typer.Argument(help="hedgerow.toml")] = Path("hedgerow.toml")) -> None:
+    """One address in front of every provider: clients change only their base URL. Ends gracefully on SIGTERM and Ctrl-C; reads
+    its file again when that changes, or on SIGHUP."""
+    from hedgerow.gateway.config import load
+    from hedgerow.gateway.house import Worker
+    from hedgerow.gateway.serving import bound_socket
+    from hedgerow.gateway.serving import serve as serve_here
+    from hedgerow.gateway.supervisor import Supervisor
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    try:
+        read = load(config)
+        for warning in read.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+        listening = bound_socket(read.host, read.port)
+    except (HedgerowError, OSError) as error:
+        print(f"hedgerow serve: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    host = f"[{read.host}]" if ":" in read.host else read.host
+    url = f"http://{host}:{listening.getsockname()[1]}"
+
+    def ready() -> None:
+        print(f"listening on {url}", file=sys.stderr, flush=True)
+
+    try:
+        if read.gateway.workers > 1:
+            raise typer.Exit(Supervisor(read.path, read.gateway.workers, listening, ready).run())
+        serve_here(read, listening, Worker(), ready)
+    except HedgerowError as error:
+        print(f"hedgerow serve: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None

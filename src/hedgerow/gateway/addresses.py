@@ -1,0 +1,76 @@
+"""From the address a client asked for to the one a target is asked at. What a client writes can change the path below a target's
+base URL, never the host: there is no way to another."""
+
+import re
+from copy import copy
+from urllib.parse import unquote_to_bytes
+
+from yarl import URL
+
+from hedgerow.dialects.gemini_paths import with_model
+from hedgerow.gateway.apis import Api, Trouble
+from hedgerow.values.request import StreamedRequest
+
+__all__ = ["Address", "BadAddress"]
+
+KEY_PARAMETER = re.compile(rb"(?:^|&)(key=([^&]*))")
+SAFE = re.compile(rb"/[\x21-\x7e]*")
+
+
+class BadAddress(Exception):
+    """A path that no client has reason to send. `trouble` says so."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.trouble = Trouble(400, f"this path is refused: {why}", "bad_path")
+
+
+class Address:
+    """The path and query of one request, percent-encoded as they came; `key` is taken out of the query. Raises BadAddress."""
+
+    __slots__ = ("_key_part", "key", "path", "query")
+
+    def __init__(self, raw_path: bytes, raw_query: bytes) -> None:
+        if not SAFE.fullmatch(raw_path) or b"\\" in raw_path or b"#" in raw_path or raw_path.startswith(b"//"):
+            raise BadAddress("it must begin with one slash and hold printable ASCII only")
+        if b"." in raw_path or b"%" in raw_path:
+            plain = unquote_to_bytes(raw_path).replace(b"\\", b"/")
+            if any(part in (b".", b"..") for part in plain.split(b"/")) or any(byte < 32 for byte in plain):
+                raise BadAddress("it must not climb")
+        self.path = raw_path.decode("ascii")
+        self.key: str | None = None
+        self._key_part = ""
+        if b"key=" in raw_query and (found := KEY_PARAMETER.search(raw_query)):
+            self.key, self._key_part = unquote_to_bytes(found[2]).decode("latin-1"), found[1].decode("latin-1")
+            raw_query = KEY_PARAMETER.sub(b"", raw_query).lstrip(b"&")
+        self.query = raw_query.decode("latin-1")
+
+    @property
+    def with_key(self) -> "Address":
+        """The same with the key in its query, for a target that gets the client's own."""
+        if not self._key_part:
+            return self
+        whole = copy(self)
+        whole.query = f"{self.query}&{self._key_part}" if self.query else self._key_part
+        return whole
+
+    def at(self, base_url: URL, api: Api, *, model: object = None, as_stream: StreamedRequest | None = None) -> URL:
+        """Where a target is asked. model: asked for in place of the client's, where it stands in the address."""
+        path, query = self.path, self.query
+        if api.version and (path == api.version or path.startswith(f"{api.version}/")):
+            path = path.removeprefix(api.version)
+        if model is not None:
+            path = with_model(path, model) or path
+        if as_stream is not None:
+            path, query = _as_stream(path, query, as_stream)
+        url = f"{str(base_url).rstrip('/')}{path}"
+        return URL(f"{url}?{query}" if query else url, encoded=True)
+
+
+def _as_stream(path: str, query: str, as_stream: StreamedRequest) -> tuple[str, str]:
+    if as_stream.ending is not None:
+        whole, streamed = as_stream.ending
+        path = path.removesuffix(whole) + streamed
+    laid_over = dict(as_stream.query)
+    kept = [part for part in query.split("&") if part and part.partition("=")[0] not in laid_over]
+    return path, "&".join([*kept, *(f"{name}={value}" for name, value in laid_over.items())])

@@ -1,0 +1,121 @@
+"""What a request asks for: read within limits, admitted, understood and routed. Or refused, with the reason."""
+
+from dataclasses import dataclass
+
+from hedgerow.call_context import CallContext
+from hedgerow.dialects.registry import GENERIC, dialect_for
+from hedgerow.gateway.addresses import Address, BadAddress
+from hedgerow.gateway.apis import APIS, Api, Trouble, api_of
+from hedgerow.gateway.client import Client, Refused
+from hedgerow.gateway.client_keys import ClientKey, presented_key
+from hedgerow.gateway.house import House
+from hedgerow.gateway.routes import Route
+from hedgerow.gateway.tracing import TraceParent
+from hedgerow.record.ids import uuid7
+from hedgerow.values.request import RequestFacts, WireRequest
+
+__all__ = ["Asked", "Asking"]
+
+OFF = ("off", "false", "0", "no")
+SPENT = (b"x-should-retry", b"false")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request that goes on. key: the client's own, as it came."""
+
+    api: Api
+    address: Address
+    wire: WireRequest
+    facts: RequestFacts
+    route: Route
+    said: CallContext
+    trace: TraceParent | None
+    key: str | None
+
+    @property
+    def sends_events(self) -> bool:
+        """Will its answer be a stream of server-sent events? Gemini's can be a JSON array as well."""
+        return self.facts.stream and (self.api.name != "gemini" or "alt=sse" in self.address.query)
+
+    @property
+    def sdk_retry(self) -> int:
+        """How often the SDK has tried before."""
+        text = self.wire.header(b"x-stainless-retry-count") or "0"
+        return int(text) if text.isdecimal() else 0
+
+
+class Asking:
+    """Reads one request. `api`: whose errors the client understands, as far as it is known; `id`: of the event to be."""
+
+    def __init__(self, house: House, client: Client) -> None:
+        self._house, self._client = house, client
+        self.began_s, self.id = house.clock.now(), uuid7(house.clock.utc())
+        self.api: Api = APIS["openai"]
+
+    async def read(self) -> Asked:
+        """Raises Refused, and Gone if the client leaves."""
+        client, house = self._client, self._house
+        try:
+            address = Address(client.raw_path, client.raw_query)
+        except BadAddress as bad:
+            raise Refused(bad.trouble) from None
+        head = WireRequest(method=client.method, path=address.path, headers=tuple(client.headers), body=None)
+        self.api = api_of(head)
+        key = presented_key(head, address.key)
+        owner = self._admitted(key)
+        body = await client.body(house.config.gateway.max_body)
+        wire = WireRequest(method=head.method, path=head.path, headers=head.headers, body=body)
+        facts = dialect_for(wire).facts(wire)
+        route = self._route(wire, facts)
+        trace = TraceParent.read(wire.header(b"traceparent"))
+        said = CallContext(
+            segment=None if owner is None else owner.segment_of(wire),
+            deadline_s=self._deadline_s(wire),
+            hedge=(wire.header(b"hedgerow-hedge") or "on").strip().lower() not in OFF,
+            id=self.id,
+            route=route.name,
+            client_key=None if owner is None else owner.name,
+            trace_id=None if trace is None else trace.trace_id,
+        )
+        return Asked(
+            api=self.api, address=address, wire=wire, facts=facts, route=route, said=said, trace=trace, key=key
+        )
+
+    def _admitted(self, key: str | None) -> ClientKey | None:
+        """Whose request it is; None where everybody is let in. Raises Refused."""
+        keyring = self._house.keyring
+        if keyring.open:
+            return None
+        owner = keyring.owner_of(key)
+        if owner is None:
+            said = "this client key is not known" if key else "a client key is needed"
+            raise Refused(Trouble(401, f"{said} to the gateway", "invalid_api_key"))
+        if (trouble := owner.admit()) is not None:
+            wait = (b"retry-after", str(max(1, round(owner.retry_after_s))).encode())
+            raise Refused(trouble, [wait, SPENT] if trouble.code == "insufficient_quota" else [wait])
+        return owner
+
+    def _route(self, wire: WireRequest, facts: RequestFacts) -> Route:
+        routes = self._house.routes
+        route = routes.find(wire.path, facts.model)
+        if route is None and facts.dialect == GENERIC.name:
+            route = routes.by_dialect(self.api.name)
+        if route is None:
+            what = f"model {facts.model!r} at {wire.path}" if facts.model else wire.path
+            raise Refused(Trouble(404, f"no [[route]] of this gateway is for {what}", "no_route"))
+        return route
+
+    def _deadline_s(self, wire: WireRequest) -> float | None:
+        """`hedgerow-deadline-ms`. Raises Refused for what is no time."""
+        text = wire.header(b"hedgerow-deadline-ms")
+        if text is None:
+            return None
+        try:
+            deadline_s = float(text) / 1000
+        except ValueError:
+            deadline_s = 0.0
+        if not 0 < deadline_s < float("inf"):
+            message = f"hedgerow-deadline-ms = {text!r} is not possible: allowed are milliseconds > 0"
+            raise Refused(Trouble(400, message, "bad_header"))
+        return deadline_s

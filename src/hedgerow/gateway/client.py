@@ -1,0 +1,93 @@
+"""A client's side of one exchange, over ASGI: its request is read within limits, its answer written, its leaving noticed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from hedgerow.gateway.apis import Trouble
+from hedgerow.gateway.headers import RequestHeaders
+
+__all__ = ["Client", "Gone", "Receive", "Refused", "Scope", "Send"]
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+MAX_HEADER_BYTES = 65_536
+BODY_PAUSE_S = 30.0  # a client that sends nothing of its body for so long
+
+
+class Refused(Exception):
+    """A request that goes no further."""
+
+    def __init__(self, trouble: Trouble, headers: RequestHeaders = ()) -> None:
+        super().__init__(trouble.message)
+        self.trouble, self.headers = trouble, headers
+
+
+class Gone(Exception):
+    """The client has left."""
+
+
+class Client:
+    """For one task, which reads the request and then writes the answer; `answering`: something has
+    been sent to it; `gone`: it has left; `read_whole`: nothing is left of its request."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.method: str = scope["method"]
+        self.headers: RequestHeaders = scope["headers"]
+        self.raw_path: bytes = scope["raw_path"]
+        self.raw_query: bytes = scope["query_string"]
+        self.answering = self.gone = self.read_whole = False
+        self._receive, self._send = receive, send
+        self._done = False
+
+    async def body(self, limit_bytes: int) -> bytes:
+        """The whole body. Raises Refused for one that is too large, or too slow, and Gone."""
+        if sum(len(name) + len(value) for name, value in self.headers) > MAX_HEADER_BYTES:
+            raise Refused(Trouble(431, f"the headers have more than {MAX_HEADER_BYTES} bytes", "headers_too_large"))
+        told = next((value for name, value in self.headers if name == b"content-length"), b"0")
+        too_large = Refused(Trouble(413, f"the body has more than {limit_bytes} bytes", "body_too_large"))
+        if told.isdigit() and int(told) > limit_bytes:
+            raise too_large
+        chunks: list[bytes] = []
+        size, more = 0, True
+        while more:
+            try:
+                async with asyncio.timeout(BODY_PAUSE_S):
+                    message = await self._receive()
+            except TimeoutError:
+                trouble = Trouble(408, f"nothing came of the body for {BODY_PAUSE_S:g} s", "request_timeout")
+                raise Refused(trouble) from None
+            if message["type"] == "http.disconnect":
+                raise Gone
+            chunk: bytes = message.get("body", b"")
+            size, more = size + len(chunk), message.get("more_body", False)
+            if size > limit_bytes:
+                raise too_large
+            chunks.append(chunk)
+        self.read_whole = True
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    async def cancel_when_gone(self, task: asyncio.Task[Any]) -> None:
+        """Wait until the client has left, and cancel who works for it. To be run beside the answer."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not self._done:
+            self.gone = True
+            task.cancel()
+
+    async def begin(self, status: int, headers: RequestHeaders) -> None:
+        """Status and headers. Once."""
+        self.answering = True
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def write(self, data: bytes) -> None:
+        """More of the body; waits while the client is slow to take it."""
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self, data: bytes = b"") -> None:
+        """The last of the body."""
+        self._done = True  # before it is sent: then the server tells of the end as if the client had left
+        await self._send({"type": "http.response.body", "body": data})

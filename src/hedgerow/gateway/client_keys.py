@@ -1,0 +1,148 @@
+"""Who may call: client keys, what each may spend, and what its requests may say of themselves."""
+
+import hmac
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from hedgerow.clock import Clock
+from hedgerow.gateway.apis import Trouble
+from hedgerow.gateway.sections import ClientKeySection
+from hedgerow.values.event import Event
+from hedgerow.values.request import WireRequest
+
+__all__ = ["ClientKey", "Keyring", "digest_of", "presented_key"]
+
+KEY_HEADERS = (b"hedgerow-key", b"x-api-key", b"api-key", b"x-goog-api-key")
+BEARER = "bearer "
+SEGMENT_HEADER = b"hedgerow-segment"
+
+
+def digest_of(key: str) -> str:
+    """What the file keeps of a key: its SHA-256. Keys are random and long, so a slow hash would add nothing."""
+    return sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def presented_key(request: WireRequest, in_query: str | None) -> str | None:
+    """The key that a request brings, wherever its SDK put it; `hedgerow-key` first, for clients whose own key goes through."""
+    for name in KEY_HEADERS:
+        if value := request.header(name):
+            return value.strip()
+    authorization = request.header(b"authorization") or ""
+    if authorization[: len(BEARER)].lower() == BEARER:
+        return authorization[len(BEARER) :].strip()
+    return in_query
+
+
+class ClientKey:
+    """One client's key and its counters. share: what part of its limits is this worker's. For one event loop."""
+
+    def __init__(
+        self, section: ClientKeySection, *, share: float, clock: Clock, before: "ClientKey | None" = None
+    ) -> None:
+        self.section, self.name = section, section.name
+        self._clock = clock
+        self._per_minute = None if section.requests_per_minute is None else section.requests_per_minute * share
+        self._usd_per_day = None if section.usd_per_day is None else section.usd_per_day * share
+        self._tokens, self._filled_s = max(1.0, self._per_minute or 0.0), clock.now()
+        self._day, self._spent_usd = clock.utc().date(), 0.0
+        if before is not None:
+            self._day, self._spent_usd = before._day, before._spent_usd
+            self._tokens, self._filled_s = min(self._tokens, before._tokens), before._filled_s
+
+    def admit(self) -> Trouble | None:
+        """Count one more request, or say why it may not go on."""
+        if self._usd_per_day is not None and self._spent_today() >= self._usd_per_day:
+            message = f"client key {self.name} has spent its {self.section.usd_per_day:g} USD of today (UTC)"
+            return Trouble(429, message, "insufficient_quota")
+        if self._per_minute is None:
+            return None
+        now_s = self._clock.now()
+        most = max(1.0, self._per_minute)
+        self._tokens = min(most, self._tokens + (now_s - self._filled_s) * self._per_minute / 60.0)
+        self._filled_s = now_s
+        if self._tokens < 1.0:
+            message = f"client key {self.name} may make {self.section.requests_per_minute} requests per minute"
+            return Trouble(429, message, "rate_limit_exceeded")
+        self._tokens -= 1.0
+        return None
+
+    @property
+    def retry_after_s(self) -> float:
+        """When its next request will be admitted."""
+        if self._usd_per_day is not None and self._spent_today() >= self._usd_per_day:
+            now = self._clock.utc().astimezone(UTC)
+            midnight = datetime(now.year, now.month, now.day, tzinfo=UTC)
+            return 86_400.0 - (now - midnight).total_seconds()
+        return 0.0 if self._per_minute is None else max(0.0, (1.0 - self._tokens) * 60.0 / self._per_minute)
+
+    def spent(self, event: Event) -> None:
+        """One of its requests is over: what it may have cost counts, an unknown price nothing."""
+        if self._usd_per_day is not None and event.cost_high_usd is not None:
+            self._spent_today()
+            self._spent_usd += event.cost_high_usd
+
+    def segment_of(self, request: WireRequest) -> str | None:
+        """The class of caller that a request belongs to: what it says itself, if that can be trusted, else the key's own."""
+        said = request.header(SEGMENT_HEADER)
+        if said is None or self.section.trust_segment == "off":
+            return self.section.segment
+        if self.section.trust_segment == "header":
+            return said.strip() or self.section.segment
+        return self._signed(said.strip()) or self.section.segment
+
+    def _signed(self, said: str) -> str | None:
+        """`pro.<expiry>.<hmac>`: the segment, if the HMAC-SHA256 of `pro.<expiry>` is right and the expiry, in Unix seconds, is
+        still to come."""
+        text, _, mac = said.rpartition(".")
+        segment, _, expiry = text.rpartition(".")
+        secret = (self.section.segment_secret or "").encode()
+        right = hmac.new(secret, text.encode("utf-8", "replace"), sha256).hexdigest()
+        if (
+            not segment
+            or not expiry.isdecimal()
+            or not hmac.compare_digest(right.encode(), mac.encode("utf-8", "replace"))
+        ):
+            return None
+        return segment if int(expiry) > self._clock.utc().timestamp() else None
+
+    def _spent_today(self) -> float:
+        if (today := self._clock.utc().date()) != self._day:
+            self._day, self._spent_usd = today, 0.0
+        return self._spent_usd
+
+
+class Keyring:
+    """All client keys. Without any, everybody is let in."""
+
+    def __init__(self, *, share: float, clock: Clock) -> None:
+        self._share, self._clock = share, clock
+        self._keys: Mapping[str, ClientKey] = {}
+
+    def renew(self, sections: Sequence[ClientKeySection]) -> None:
+        """From now on these. A key that stays keeps its counts."""
+        known = {key.name: key for key in self._keys.values()}
+        self._keys = {
+            section.sha256: ClientKey(section, share=self._share, clock=self._clock, before=known.get(section.name))
+            for section in sections
+        }
+
+    @property
+    def open(self) -> bool:
+        """Is there no key at all?"""
+        return not self._keys
+
+    def owner_of(self, key: str | None) -> ClientKey | None:
+        """Whose key it is. Takes as long for a wrong one as for a right one."""
+        digest, found = digest_of(key or ""), None
+        for known, owner in self._keys.items():
+            if hmac.compare_digest(known, digest):
+                found = owner
+        return found
+
+    def spent(self, event: Event) -> None:
+        """A request is over; its key, if it came with one, hears of it."""
+        if event.client_key is not None:
+            for key in self._keys.values():
+                if key.name == event.client_key:
+                    key.spent(event)

@@ -1,0 +1,160 @@
+"""One request through the gateway: read → admit → route → hedge → relay."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import aiohttp
+
+from hedgerow.call_context import said_of_call
+from hedgerow.dialects.encoding import ContentDecoder
+from hedgerow.dialects.headers import header_value
+from hedgerow.gateway.apis import Trouble
+from hedgerow.gateway.asking import Asked, Asking
+from hedgerow.gateway.client import Client, Gone, Refused
+from hedgerow.gateway.headers import answer_headers
+from hedgerow.gateway.house import House
+from hedgerow.gateway.relay import EVENT_STREAM, Vigil, relay_event_stream, relay_plain
+from hedgerow.gateway.upstream import DeadlineOver, GatewayCall
+from hedgerow.race.stream import Delivery
+from hedgerow.retry_ledger import sdk_may_retry
+
+__all__ = ["Exchange"]
+
+LAST_RETRY = (b"x-should-retry", b"false")
+UNBUFFERED = (b"x-accel-buffering", b"no")  # nginx would keep a stream back until it is whole
+
+log = logging.getLogger("hedgerow")
+Pairs = Sequence[tuple[bytes, bytes]]
+
+
+class Exchange:
+    """One client's request and its answer. Await run() once; belongs to one task."""
+
+    def __init__(self, house: House, client: Client) -> None:
+        self._house, self._client = house, client
+        self._asking = Asking(house, client)
+
+    async def run(self) -> None:
+        """Answers, whatever happens. Raises CutShort where only a cut connection can tell that something is missing."""
+        try:
+            asked = await self._asking.read()
+        except Gone:
+            return
+        except Refused as refused:
+            await self._refuse(refused.trouble, refused.headers)
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        watch = asyncio.get_running_loop().create_task(self._client.cancel_when_gone(task))
+        try:
+            await self._answer(asked)
+        except asyncio.CancelledError:
+            if not self._client.gone:
+                raise
+            task.uncancel()
+        finally:
+            watch.cancel()
+
+    async def _answer(self, asked: Asked) -> None:
+        house, route, wire = self._house, asked.route, asked.wire
+        call = GatewayCall(
+            house.upstreams, route.targets, asked.address, wire, trace=asked.trace, decodable=asked.facts.answer_known
+        )
+        vigil = None
+        if asked.sends_events:
+            headers = self._own_headers([(b"content-type", EVENT_STREAM.encode()), UNBUFFERED])
+            vigil = Vigil(self._client, headers, house.clock)
+        try:
+            with said_of_call(asked.said):
+                delivery = await route.hedger.send(
+                    wire, call, sdk_retry=asked.sdk_retry, places=route.places(asked.key), facts=asked.facts
+                )
+        except Exception as error:  # told to the client; the event has the details
+            if vigil is not None:
+                await vigil.end()
+            await self._fail(error, asked)
+            return
+        finally:
+            if vigil is not None:
+                await vigil.end()
+        try:
+            await self._relay(asked, delivery)
+        finally:
+            await delivery.aclose()
+
+    async def _relay(self, asked: Asked, delivery: Delivery) -> None:
+        client = self._client
+        kind = header_value(delivery.headers, b"content-type") or ""
+        events = kind.partition(";")[0].strip().lower() == EVENT_STREAM
+        if client.answering:  # keep-alive comments have gone out, so status and headers have, too
+            if delivery.status == 200 and events:
+                await relay_event_stream(client, delivery, asked.api, decode=True)
+            else:
+                await self._as_event(asked, delivery)
+            return
+        headers = [*self._story(asked, delivery), UNBUFFERED] if events else self._story(asked, delivery)
+        await client.begin(delivery.status, answer_headers(delivery.headers, self._own_headers(headers)))
+        if events:
+            await relay_event_stream(client, delivery, asked.api, decode=False)
+        else:
+            await relay_plain(client, delivery)
+
+    async def _as_event(self, asked: Asked, delivery: Delivery) -> None:
+        """An error, or an answer in one piece, where a stream has been promised."""
+        body = b"".join([chunk async for chunk in delivery])
+        body = ContentDecoder(header_value(delivery.headers, b"content-encoding")).decode(body)
+        await self._client.end(asked.api.error_frames(body, asked.facts.dialect))
+
+    async def _fail(self, error: Exception, asked: Asked) -> None:
+        """No attempt had anything to deliver."""
+        trouble = _trouble_of(error)
+        if self._client.answering:
+            frames = asked.api.error_frames(asked.api.error_body(trouble), asked.facts.dialect)
+            await self._client.end(frames)
+            return
+        spent = isinstance(error, DeadlineOver) or hasattr(
+            error, "__notes__"
+        )  # a note for each other attempt that failed
+        await self._refuse(trouble, [LAST_RETRY] if spent else [])
+
+    async def _refuse(self, trouble: Trouble, headers: Pairs = ()) -> None:
+        body = self._asking.api.error_body(trouble)
+        about = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *headers]
+        if not self._client.read_whole:
+            about.append((b"connection", b"close"))
+        await self._client.begin(trouble.status, self._own_headers(about))
+        await self._client.end(body)
+
+    def _story(self, asked: Asked, delivery: Delivery) -> list[tuple[bytes, bytes]]:
+        """How an answer came about."""
+        race = delivery.race
+        attempt, began_s = race.attempts[race.chosen or 0], race.state.began_s
+        reason = race.attempts[-1].reason if len(race.attempts) > 1 else race.plan
+        story = [
+            (b"hedgerow-winner", f"{attempt.number} {asked.route.targets[attempt.target].name}".encode()),
+            (b"hedgerow-attempts", str(len(race.attempts)).encode()),
+            (b"hedgerow-reason", reason.encode()),
+        ]
+        if attempt.first_token_s is not None:
+            story.append((b"server-timing", f"first_token;dur={(attempt.first_token_s - began_s) * 1000:.1f}".encode()))
+        failed = delivery.failed_attempts
+        if delivery.status >= 400 and failed > 1 and not sdk_may_retry(delivery.status, failed):
+            story.append(LAST_RETRY)
+        return story
+
+    def _own_headers(self, headers: Pairs) -> list[tuple[bytes, bytes]]:
+        """Those, and what the gateway says of every answer."""
+        total_ms = (self._house.clock.now() - self._asking.began_s) * 1000
+        timing = (b"server-timing", f"total;dur={total_ms:.1f}".encode())
+        return [*headers, (b"hedgerow-id", self._asking.id.encode()), timing]
+
+
+def _trouble_of(error: Exception) -> Trouble:
+    """What a client is told of an error that has no answer of a provider's. Never an address: it might hold a key."""
+    if isinstance(error, TimeoutError):
+        return Trouble(504, str(error) or "the provider did not answer in time", "upstream_timeout")
+    if isinstance(error, aiohttp.ClientError | OSError):
+        return Trouble(502, f"the provider cannot be reached ({type(error).__name__})", "upstream_unreachable")
+    log.error("a request failed inside the gateway", exc_info=error)
+    return Trouble(500, "the gateway failed; its log says how", "internal_error")

@@ -1,0 +1,73 @@
+"""Which headers go on, up to a target and back to the client."""
+
+from collections.abc import Iterable, Sequence
+
+from hedgerow.dialects.encoding import decodable_accept_encoding
+from hedgerow.dialects.headers import CREDENTIALS, Headers
+
+__all__ = ["OWN_PREFIX", "RequestHeaders", "answer_headers", "upstream_headers"]
+
+OWN_PREFIX = b"hedgerow-"
+RequestHeaders = Sequence[tuple[bytes, bytes]]
+HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+KEYS = frozenset(name.encode() for name in CREDENTIALS)
+# What tells where a client is, and how it came to us: nobody else's business.
+OF_THE_WAY = frozenset({b"forwarded", b"host", b"via", b"x-real-ip", b"cookie", b"content-length", b"expect"})
+# llama.cpp keeps a stream alive for its conversation after its connection is gone: a loser would run on.
+OUTLIVES_US = frozenset({b"x-conversation-id"})
+NOT_OURS_TO_SAY = frozenset({b"server", b"date", b"set-cookie", b"alt-svc", b"strict-transport-security"})
+
+
+def upstream_headers(headers: RequestHeaders, *, keep_keys: bool, decodable: bool) -> list[tuple[str, str]]:
+    """A client's headers as they go on, without key, host and length. keep_keys: the client's own key goes through. decodable:
+    the answer must be one that can be looked into."""
+    dropped = _named_by_connection(headers)
+    kept: list[tuple[str, str]] = []
+    for name, value in headers:
+        if (
+            name in HOP_BY_HOP
+            or name in OF_THE_WAY
+            or name in OUTLIVES_US
+            or name in dropped
+            or (name in KEYS and not keep_keys)
+            or name.startswith((b"x-forwarded-", OWN_PREFIX))
+        ):
+            continue
+        text = value.decode("latin-1")
+        if decodable and name == b"accept-encoding":
+            text = decodable_accept_encoding(text)
+        kept.append((name.decode("latin-1"), text))
+    return kept
+
+
+def answer_headers(headers: Headers, ours: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """A target's headers as the client gets them, and ours."""
+    lower = [(name.lower(), value) for name, value in headers]
+    dropped = _named_by_connection(lower)
+    kept = [
+        (name, value)
+        for name, value in lower
+        if name not in HOP_BY_HOP
+        and name not in NOT_OURS_TO_SAY
+        and name not in dropped
+        and not name.startswith(OWN_PREFIX)
+    ]
+    return [*kept, *ours]
+
+
+def _named_by_connection(headers: RequestHeaders) -> frozenset[bytes]:
+    """What a Connection header declares to be for this hop only."""
+    named = [value for name, value in headers if name == b"connection"]
+    return frozenset(part.strip().lower() for value in named for part in value.split(b",")) if named else frozenset()

@@ -1,0 +1,69 @@
+"""Which targets a request may go to: the first route whose path and model fit it, and what is left for other paths."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from hashlib import sha256
+
+from hedgerow.engine import Hedger
+from hedgerow.gateway.config import Config, TargetConfig
+from hedgerow.gateway.sections import RouteSection
+from hedgerow.policy.gate import Place
+
+__all__ = ["Route", "Routes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One route, ready to use. targets: the primary first, then where its backups go, in order."""
+
+    name: str
+    targets: tuple[TargetConfig, ...]
+    own_places: tuple[Place, ...]
+    hedger: Hedger
+    path: re.Pattern[str]
+    model: re.Pattern[str]
+
+    def places(self, key: str | None) -> tuple[Place, ...]:
+        """Its targets as the gate sees them. key: the client's own, by whose limits its calls are held where it goes through."""
+        if any(target.passes_keys_through for target in self.targets):
+            return tuple(_place(target, key) for target in self.targets)
+        return self.own_places
+
+    def fits(self, path: str, model: str | None) -> bool:
+        """Is it meant for this request?"""
+        return self.path.fullmatch(path) is not None and self.model.fullmatch((model or "").lower()) is not None
+
+
+class Routes:
+    """The table of routes. Immutable."""
+
+    def __init__(self, config: Config, hedgers: Mapping[str, Hedger]) -> None:
+        self._routes: Sequence[Route] = [_route(section, config, hedgers) for section in config.routes]
+
+    def find(self, path: str, model: str | None) -> Route | None:
+        """The first route that fits."""
+        return next((route for route in self._routes if route.fits(path, model)), None)
+
+    def by_dialect(self, dialect: str) -> Route | None:
+        """Where other calls of an API go, unhedged: the first route to a target that speaks it."""
+        return next((route for route in self._routes if route.targets[0].dialect == dialect), None)
+
+
+def _route(section: RouteSection, config: Config, hedgers: Mapping[str, Hedger]) -> Route:
+    targets = tuple(config.targets[name] for name in section.targets)
+    return Route(
+        name=section.path if section.model == "*" else f"{section.path} {section.model}",
+        targets=targets,
+        own_places=tuple(_place(target, None) for target in targets),
+        hedger=hedgers[section.policy or ""],
+        path=re.compile(translate(section.path)),
+        model=re.compile(translate(section.model.lower())),
+    )
+
+
+def _place(target: TargetConfig, key: str | None) -> Place:
+    account = key if target.passes_keys_through else target.api_key
+    told = sha256(f"{str(target.base_url).rstrip('/')}\n{account or ''}".encode("utf-8", "surrogateescape")).hexdigest()
+    return Place(name=target.name, account=told)

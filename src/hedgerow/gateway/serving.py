@@ -1,0 +1,109 @@
+"""One worker: the application on uvicorn, from a listening socket to a graceful end."""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+import uvicorn
+
+from hedgerow.gateway.app import Gateway
+from hedgerow.gateway.config import Config
+from hedgerow.gateway.house import Worker
+
+__all__ = ["bound_socket", "serve"]
+
+BACKLOG = 4096
+GRACE_S = 60  # for calls under way when the gateway is told to end
+IDLE_S = 75  # longer than proxies in front keep a connection, so that it is they who close it
+WATCH_S = 1.0
+
+log = logging.getLogger("hedgerow")
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one. Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    listening.set_inheritable(True)
+    return listening
+
+
+def serve(config: Config, listening: socket.socket, worker: Worker, ready: Callable[[], None]) -> None:
+    """Serves until SIGTERM or SIGINT, then ends gracefully: no new calls, those under way have 60 s. ready: told once it
+    listens."""
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    _Server(Gateway(config, worker), ready).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, which also reloads and says when it drains."""
+
+    def __init__(self, gateway: Gateway, ready: Callable[[], None]) -> None:
+        self._gateway, self._ready = gateway, ready
+        super().__init__(
+            uvicorn.Config(
+                gateway,
+                lifespan="on",
+                ws="none",
+                http="httptools",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=IDLE_S,
+                timeout_graceful_shutdown=GRACE_S,
+                backlog=BACKLOG,
+            )
+        )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if not self.started:
+            return
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError, AttributeError):  # Windows has no SIGHUP
+            loop.add_signal_handler(signal.SIGHUP, self._reload)
+        self._watching = loop.create_task(self._watch())
+        self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._gateway.draining = True
+        self._watching.cancel()
+        await super().shutdown(sockets)
+
+    def _reload(self) -> None:
+        self._reloading = asyncio.get_running_loop().create_task(self._gateway.reload())
+
+    async def _watch(self) -> None:
+        """Reload when the file changes."""
+        config = self._gateway.config
+        seen = _changed(config)
+        while True:
+            await asyncio.sleep(WATCH_S)
+            if (now := _changed(config)) not in (seen, None):
+                seen = now
+                await self._gateway.reload()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Answers that were cut off on purpose, so that the client sees it, have their events."""
+    return "without completing response" not in record.getMessage()
+
+
+def _changed(config: Config) -> tuple[int, int] | None:
+    """What changes when the file does."""
+    try:
+        stat = config.path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size
