@@ -34,9 +34,10 @@ import hedgerow
 from google.genai import _api_client
 from tests.sdk.genai_calls import SOON, asked, plain
 class Sandbox: url = sys.argv[1]
-assert _api_client.has_aiohttp
+there = sys.argv[2] != "none"
+assert _api_client.has_aiohttp is there
 original = plain(Sandbox())
-assert original._api_client._use_aiohttp()
+assert bool(original._api_client._use_aiohttp()) is there
 client = hedgerow.hedged(original, policy=SOON)
 async def call():
     scripts = {"first_token_s": 5.0}, {"first_token_s": 0.01, "text": "rescued"}
@@ -83,18 +84,18 @@ def test_retries_are_made_under_one_method_and_responses_refer_to_their_own_iter
     assert inspect.isasyncgenfunction(type(response).async_segments)
 
 
-@pytest.mark.parametrize("how", ["stub", "real"])
-def test_with_aiohttp_installed_hedged_calls_still_go_through_httpx2(
+@pytest.mark.parametrize("how", ["none", "stub", "real"])
+def test_with_or_without_aiohttp_installed_hedged_calls_go_through_httpx2(
     hedgerow_sandbox: SandboxProcess, tmp_path: Path, how: str
 ) -> None:
     if how == "real":
         pytest.importorskip("aiohttp", reason="the real one is not installed; a module of its name stands in")
     else:
-        (tmp_path / "aiohttp.py").write_text(STUB)
+        (tmp_path / "aiohttp.py").write_text(STUB if how == "stub" else "raise ImportError")
     here = str(Path(__file__).parents[2])
     path = os.pathsep.join([str(tmp_path), here, *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, "-c", CALL, hedgerow_sandbox.url],
+        [sys.executable, "-c", CALL, hedgerow_sandbox.url, how],
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": path},

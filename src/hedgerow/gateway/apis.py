@@ -56,6 +56,11 @@ class Api(Protocol):
         ...
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """What the paths of its calls begin with."""
+        ...
+
+    @property
     def key_header(self) -> str: ...
 
     def key_value(self, key: str) -> str:
@@ -76,6 +81,7 @@ class OpenAI:
 
     name = "openai"
     version = "/v1"
+    paths = ("/v1/", "/openai/")
     key_header = "authorization"
 
     def key_value(self, key: str) -> str:
@@ -104,6 +110,7 @@ class Anthropic:
 
     name = "anthropic"
     version = ""
+    paths = ("/v1/",)
     key_header = "x-api-key"
 
     def key_value(self, key: str) -> str:
@@ -124,6 +131,7 @@ class Gemini:
 
     name = "gemini"
     version = ""
+    paths = ("/v1beta/", "/v1alpha/", "/v1/", "/upload/v1beta/")
     key_header = "x-goog-api-key"
 
     def key_value(self, key: str) -> str:

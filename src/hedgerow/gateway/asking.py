@@ -74,7 +74,7 @@ class Asking:
             deadline_s=self._deadline_s(wire),
             hedge=(wire.header(b"hedgerow-hedge") or "on").strip().lower() not in OFF,
             id=self.id,
-            route=route.name,
+            route=None if facts.dialect == GENERIC.name else route.name,
             client_key=None if owner is None else owner.name,
             trace_id=None if trace is None else trace.trace_id,
         )
@@ -99,7 +99,7 @@ class Asking:
     def _route(self, wire: WireRequest, facts: RequestFacts) -> Route:
         routes = self._house.routes
         route = routes.find(wire.path, facts.model)
-        if route is None and facts.dialect == GENERIC.name:
+        if route is None and facts.dialect == GENERIC.name and wire.path.startswith(self.api.paths):
             route = routes.by_dialect(self.api.name)
         if route is None:
             what = f"model {facts.model!r} at {wire.path}" if facts.model else wire.path

@@ -107,8 +107,8 @@ class _Resolver:
         if gateway.shared_state is not None:
             fix = "leave it out: budgets are per process, and [gateway] workers share theirs out"
             self._no(("gateway", "shared_state"), gateway.shared_state, "nothing in this version", fix)
-        targets = {target.name: target for number, _ in enumerate(sections.target) for target in [self._target(number)]}
         self._unique("target", [target.name for target in sections.target])
+        targets = {target.name: target for number, _ in enumerate(sections.target) for target in [self._target(number)]}
         policies = {name: self._policy(name, values) for name, values in sections.policy.items()}
         for number, route in enumerate(sections.route):
             self._check_route(number, route, targets, policies)

@@ -89,10 +89,10 @@ async def relay_event_stream(client: Client, delivery: Delivery, api: Api, *, de
             data = chunk if decoder is None else decoder.decode(chunk)
             if data := frames.whole(data) if readable else data:
                 await client.write(data)
+    except TimeoutError as error:
+        trouble = Trouble(504, f"the stream broke off: {error}", "stream_broken")
     except Exception as error:  # told to the client; the event has the details
-        trouble = Trouble(
-            504 if isinstance(error, TimeoutError) else 502, f"the stream broke off: {error}", "stream_broken"
-        )
+        trouble = Trouble(502, f"the stream broke off ({type(error).__name__})", "stream_broken")
     if trouble is None and delivery.race.outcome == "failed" and not _said_so(delivery):
         trouble = Trouble(502, "the stream ended before its end", "stream_cut")
     if trouble is None:

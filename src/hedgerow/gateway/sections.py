@@ -36,9 +36,11 @@ class GatewaySection(Section):
     @field_validator("max_body", mode="before")
     @classmethod
     def _read_size(cls, value: object) -> object:
-        if isinstance(value, str) and (match := SIZE.fullmatch(value)):
-            return int(float(match[1]) * BYTES_PER_UNIT[match[2] or "B"])
-        return value
+        if not isinstance(value, str):
+            return value
+        if (match := SIZE.fullmatch(value)) is None:
+            raise ValueError('bytes, or a size such as "20MB"')
+        return int(float(match[1]) * BYTES_PER_UNIT[match[2] or "B"])
 
 
 class TargetSection(Section):

@@ -13,7 +13,7 @@ from hedgerow.gateway.app import Gateway
 from hedgerow.gateway.config import Config
 from hedgerow.gateway.house import Worker
 
-__all__ = ["bound_socket", "serve"]
+__all__ = ["bound_socket", "serve", "server_of"]
 
 BACKLOG = 4096
 GRACE_S = 60  # for calls under way when the gateway is told to end
@@ -42,29 +42,33 @@ def serve(config: Config, listening: socket.socket, worker: Worker, ready: Calla
     """Serves until SIGTERM or SIGINT, then ends gracefully: no new calls, those under way have 60 s. ready: told once it
     listens."""
     logging.getLogger("uvicorn.error").addFilter(_is_news)
-    _Server(Gateway(config, worker), ready).run(sockets=[listening])
+    server_of(Gateway(config, worker), ready).run(sockets=[listening])
+
+
+def server_of(gateway: Gateway, ready: Callable[[], None]) -> uvicorn.Server:
+    """The application on uvicorn. ready: told once it listens."""
+    config = uvicorn.Config(
+        gateway,
+        lifespan="on",
+        ws="none",
+        http="httptools",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=IDLE_S,
+        timeout_graceful_shutdown=GRACE_S,
+        backlog=BACKLOG,
+    )
+    return _Server(config, gateway, ready)
 
 
 class _Server(uvicorn.Server):
     """uvicorn's, which also reloads and says when it drains."""
 
-    def __init__(self, gateway: Gateway, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, gateway: Gateway, ready: Callable[[], None]) -> None:
+        super().__init__(config)
         self._gateway, self._ready = gateway, ready
-        super().__init__(
-            uvicorn.Config(
-                gateway,
-                lifespan="on",
-                ws="none",
-                http="httptools",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_keep_alive=IDLE_S,
-                timeout_graceful_shutdown=GRACE_S,
-                backlog=BACKLOG,
-            )
-        )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
