@@ -15,6 +15,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 MAX_HEADER_BYTES = 65_536
+DISCARD_BYTES, DISCARD_S = 64_000_000, 5.0
 BODY_PAUSE_S = 30.0  # a client that sends nothing of its body for so long
 
 
@@ -69,6 +70,20 @@ class Client:
             chunks.append(chunk)
         self.read_whole = True
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    async def discard(self) -> None:
+        """Take what is still coming of a request that is refused, within limits: a client that is cut off while it sends would
+        never read why."""
+        size, until_s = 0, asyncio.get_running_loop().time() + DISCARD_S
+        try:
+            async with asyncio.timeout_at(until_s):
+                while not self.read_whole and not self.gone and size < DISCARD_BYTES:
+                    message = await self._receive()
+                    self.gone = message["type"] == "http.disconnect"
+                    self.read_whole = not message.get("more_body", False)
+                    size += len(message.get("body", b""))
+        except TimeoutError:
+            pass
 
     async def cancel_when_gone(self, task: asyncio.Task[Any]) -> None:
         """Wait until the client has left, and cancel who works for it. To be run beside the answer."""

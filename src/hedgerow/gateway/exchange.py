@@ -122,6 +122,7 @@ class Exchange:
         body = self._asking.api.error_body(trouble)
         about = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *headers]
         if not self._client.read_whole:
+            await self._client.discard()
             about.append((b"connection", b"close"))
         await self._client.begin(trouble.status, self._own_headers(about))
         await self._client.end(body)

@@ -85,6 +85,7 @@ class GatewayCall:
         if config.api_key is not None and not through:
             headers.append(self._key(config))
         if self._trace is not None:
+            headers = [pair for pair in headers if pair[0] != "traceparent"]
             headers.append(("traceparent", self._trace.span()))
         body = self._wire.body if as_stream is None else as_stream.body
         if config.set and body:

@@ -95,7 +95,7 @@ WRONG = {
     "a variable that is not set": ("env:THEIR_KEY", "env:NOBODYS_KEY", 9, "NOBODYS_KEY", "export NOBODYS_KEY"),
     "like nothing": ('like = "openai"', 'like = "other"', 13, "'other'", "another target (openai)"),
     "like itself": ('like = "openai"', 'like = "openai-priority"', 13, "openai-priority", "circle"),
-    "a second of the same name": ('name = "openai-priority"', 'name = "openai"', 12, "'openai'", "like"),
+    "a second of the same name": ('name = "openai-priority"', 'name = "openai"', 12, "'openai'", "no other has"),
     "a target that does not exist": ('"openai-priority"]', '"elsewhere"]', 19, "elsewhere", "openai-priority"),
     "a policy that does not exist": ('policy = "interactive"', 'policy = "other"', 20, "'other'", "interactive"),
     "a setting that does not exist": ('budget = "5%"', 'bugdet = "5%"', 23, "bugdet", "spelling"),
