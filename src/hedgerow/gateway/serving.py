@@ -4,8 +4,8 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 
 import uvicorn
 
@@ -69,6 +69,16 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, gateway: Gateway, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._gateway, self._ready = gateway, ready
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """As uvicorn's, but a graceful end is a success: the signal is not raised once more at the end."""
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
