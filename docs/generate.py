@@ -10,7 +10,13 @@ from pathlib import Path
 import hedgerow
 
 HERE = Path(__file__).parent / "reference"
-INTERNAL = {"AsyncTransport.sharing", "SettingError.at", "Hedger.send"}
+INTERNAL = {
+    "AsyncHttpxTransport.over",
+    "AsyncTransport.sharing",
+    "HttpxTransport.over",
+    "SettingError.at",
+    "Hedger.send",
+}
 GENERATED = "<!-- written by docs/generate.py -->\n"
 
 

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
     from hedgerow.transports.hedging import hedged, hedger_of
     from hedgerow.transports.httpx2_sync import Transport
     from hedgerow.transports.httpx2_transport import AsyncTransport
+    from hedgerow.transports.httpx_transport import AsyncHttpxTransport, HttpxTransport
     from hedgerow.values.event import AttemptEvent, Event
 
 __all__ = [
+    "AsyncHttpxTransport",
     "AsyncTransport",
     "AttemptEvent",
     "Event",
     "Hedger",
     "HedgerowError",
+    "HttpxTransport",
     "JsonlStore",
     "ManualClock",
     "MemoryStore",
@@ -48,10 +51,12 @@ __all__ = [
 ]
 
 LOADED_ON_FIRST_USE = {
+    "AsyncHttpxTransport": "hedgerow.transports.httpx_transport",
     "AsyncTransport": "hedgerow.transports.httpx2_transport",
     "AttemptEvent": "hedgerow.values.event",
     "Event": "hedgerow.values.event",
     "Hedger": "hedgerow.engine",
+    "HttpxTransport": "hedgerow.transports.httpx_transport",
     "ManualClock": "hedgerow.clock",
     "JsonlStore": "hedgerow.record.jsonl_store",
     "MemoryStore": "hedgerow.record.memory",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import anthropic
+import httpx
 import openai
 from google import genai
 from tests.sdk.racing import scripted
@@ -138,6 +139,13 @@ def _openai(sandbox: SandboxProcess, sync: bool) -> Any:
     return kind(base_url=f"{sandbox.url}/v1", api_key="k", max_retries=0)
 
 
+def _openai_over_httpx(sandbox: SandboxProcess, sync: bool) -> Any:
+    """As older versions of the SDK are, and as this one is with an HTTP client of classic httpx."""
+    kind = openai.OpenAI if sync else openai.AsyncOpenAI
+    inside = httpx.Client() if sync else httpx.AsyncClient()
+    return kind(base_url=f"{sandbox.url}/v1", api_key="k", max_retries=0, http_client=inside)
+
+
 def _anthropic(sandbox: SandboxProcess, sync: bool) -> Any:
     kind = anthropic.Anthropic if sync else anthropic.AsyncAnthropic
     return kind(base_url=sandbox.url, api_key="k", max_retries=0)
@@ -189,6 +197,13 @@ ADAPTERS = (
     Adapter(
         name="openai chat",
         plain=_openai,
+        send=_chat,
+        text=lambda answer: answer.choices[0].message.content or "",
+        piece=lambda chunk: "".join(choice.delta.content or "" for choice in chunk.choices),
+    ),
+    Adapter(
+        name="openai chat over httpx",
+        plain=_openai_over_httpx,
         send=_chat,
         text=lambda answer: answer.choices[0].message.content or "",
         piece=lambda chunk: "".join(choice.delta.content or "" for choice in chunk.choices),

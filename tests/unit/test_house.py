@@ -94,7 +94,7 @@ AREAS: dict[str, Area] = {
     "sync_hedger": ENGINE,
     "telemetry": edge("opentelemetry", "prometheus_client"),
     "testing": edge("orjson", "pytest", also=("sandbox",)),
-    "transports": edge("anthropic", "google", "httpcore2", "httpx", "httpx2", "openai", "orjson"),
+    "transports": edge("anthropic", "google", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "orjson"),
     "units": NOUNS,
     "values": NOUNS,
 }

@@ -16,7 +16,13 @@ from hedgerow.settings import Policy, Target
 from hedgerow.sync_hedger import SyncHedger
 from hedgerow.transports.genai_client import hedged_genai, is_genai
 from hedgerow.transports.httpx2_portal import wrapping
-from hedgerow.transports.httpx2_private import clone_client, http_client_of, transport_for, transports_of
+from hedgerow.transports.httpx2_private import (
+    clone_client,
+    http_client_of,
+    is_http_client,
+    transport_for,
+    transports_of,
+)
 from hedgerow.transports.httpx2_sync import Transport
 from hedgerow.transports.httpx2_transport import AsyncTransport
 from hedgerow.transports.options import Hedging
@@ -46,10 +52,10 @@ def hedged(
     included, over restarts (one per process). prices: your own PriceRules, which count before the public list. clock:
     default real time.
 
-    An asynchronous copy shares the original's connection pool; closing either closes the connections of both. A synchronous
-    one has a pool with the same settings, on a loop in a thread of hedgerow's own, and so have both halves of a genai.Client,
-    which share one hedger; closing either half ends the hedging of both. Raises UnsupportedError for a client that
-    cannot be hedged, with the reason.
+    An asynchronous copy shares the original's connection pool; closing either closes the connections of both. Over classic httpx
+    it has a pool of its own, with the same settings. A synchronous one has such a pool too, on a loop in a thread of hedgerow's
+    own, and so have both halves of a genai.Client, which share one hedger; closing either half ends the hedging of both. Raises
+    UnsupportedError for a client that cannot be hedged, with the reason.
     """
     hedging = Hedging(policy=policy, backup=backup, events=events, state=state, prices=prices, clock=clock)
     if is_genai(client):
@@ -59,19 +65,22 @@ def hedged(
         raise UnsupportedError("this client is hedged already: hedging it again would multiply the backups")
     if isinstance(sdk.http_client, httpx2.AsyncClient):
         return sdk.rebuilt(_hedged_async(sdk, sdk.http_client, hedging))
-    return sdk.rebuilt(_hedged_sync(sdk, sdk.http_client, hedging))
+    if isinstance(sdk.http_client, httpx2.Client):
+        return sdk.rebuilt(_hedged_sync(sdk, sdk.http_client, hedging))
+    from hedgerow.transports.httpx_client import hedged_classic
+
+    return sdk.rebuilt(hedged_classic(sdk, sdk.http_client, hedging))
 
 
 def hedger_of(client: object) -> Hedger | SyncHedger:
     """The Hedger behind a hedged client, or the SyncHedger of a synchronous one: `.stats()`, `.subscribe(hook)`, `.events`,
     `.close()`.
 
-    Takes what hedged() returned, a transport of ours, an httpx2 client that uses one, or a function decorated with @hedge;
-    UnsupportedError otherwise.
+    Takes what hedged() returned, a transport of ours, an httpx2 or httpx client that uses one, or a function decorated with
+    @hedge; UnsupportedError otherwise.
     """
     inside = http_client_of(client)
-    transports = transports_of(inside) if isinstance(inside, httpx2.AsyncClient | httpx2.Client) else ()
-    for each in (client, *transports):
+    for each in (client, *(transports_of(inside) if is_http_client(inside) else ())):
         hedger = getattr(each, "hedger", None)
         if isinstance(hedger, Hedger | SyncHedger):
             return hedger

@@ -4,21 +4,30 @@ Wrapping an existing client needs them: there is no public way to ask a client f
 """
 
 import copy
+import sys
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 import httpx2
 
 from hedgerow.errors import UnsupportedError
 
+if TYPE_CHECKING:
+    import httpx
+
 __all__ = [
+    "AnyHttpClient",
     "AnyTransport",
+    "ClassicClient",
     "HttpClient",
     "async_twin",
     "clone_client",
     "http_client_of",
+    "is_classic",
+    "is_http_client",
     "is_plain",
     "pool_of",
+    "refuse_classic",
     "refuse_http2",
     "transport_for",
     "transports_of",
@@ -26,8 +35,11 @@ __all__ = [
 
 AnyTransport: TypeAlias = httpx2.AsyncBaseTransport | httpx2.BaseTransport
 HttpClient: TypeAlias = httpx2.AsyncClient | httpx2.Client
-Client = TypeVar("Client", httpx2.AsyncClient, httpx2.Client)
-Wrap: TypeAlias = Callable[[Any], AnyTransport]
+# Classic httpx has the same private attributes under the same names.
+ClassicClient: TypeAlias = "httpx.AsyncClient | httpx.Client"
+AnyHttpClient: TypeAlias = "HttpClient | ClassicClient"
+Client = TypeVar("Client", httpx2.AsyncClient, httpx2.Client, "httpx.AsyncClient", "httpx.Client")
+Wrap: TypeAlias = Callable[[Any], Any]
 
 # What httpcore2 generates the synchronous pools from: the same fields under the same names.
 ASYNC_POOLS = {"ConnectionPool": "AsyncConnectionPool", "HTTPProxy": "AsyncHTTPProxy", "SOCKSProxy": "AsyncSOCKSProxy"}
@@ -35,7 +47,7 @@ ITS_OWN_BACKENDS = ("SyncBackend", "AutoBackend")
 ITS_OWN = ("_network_backend", "_connections", "_requests", "_optional_thread_lock")
 
 
-def transports_of(client: HttpClient) -> list[AnyTransport]:
+def transports_of(client: AnyHttpClient) -> list[Any]:
     """The client's transports, the default one first, then those of its mounts and proxies."""
     mounts = client._mounts.values()  # pyright: ignore[reportPrivateUsage]
     return [client._transport, *(mount for mount in mounts if mount is not None)]  # pyright: ignore[reportPrivateUsage]
@@ -111,6 +123,28 @@ def refuse_http2(transport: AnyTransport) -> None:
         raise UnsupportedError(
             "a client with http2=True cannot be hedged: httpcore2 does not reset a cancelled HTTP/2 stream, so the loser "
             "would run on and be billed; use http2=False (HTTP/1.1 ends a call by closing its connection)"
+        )
+
+
+def is_classic(client: object) -> TypeGuard[ClassicClient]:
+    """Is it a client of classic httpx?"""
+    httpx = sys.modules.get("httpx")  # whoever has such a client has imported it
+    return httpx is not None and isinstance(client, httpx.AsyncClient | httpx.Client)
+
+
+def is_http_client(client: object) -> TypeGuard[AnyHttpClient]:
+    """Is it a client of httpx2 or of classic httpx?"""
+    return isinstance(client, httpx2.AsyncClient | httpx2.Client) or is_classic(client)
+
+
+def refuse_classic(transport: object) -> None:
+    """Raise UnsupportedError for a transport of classic httpx, which hands on requests and answers of other classes."""
+    httpx = sys.modules.get("httpx")
+    if httpx is not None and isinstance(transport, httpx.AsyncBaseTransport | httpx.BaseTransport):
+        ours = "AsyncHttpxTransport" if isinstance(transport, httpx.AsyncBaseTransport) else "HttpxTransport"
+        raise UnsupportedError(
+            f"a {type(transport).__module__.partition('.')[0]}.{type(transport).__name__} is of classic httpx: hedge it with "
+            f"hedgerow.{ours} (pip install 'hedgerow[httpx]')"
         )
 
 

@@ -16,6 +16,7 @@ from hedgerow.record.recorder import Store
 from hedgerow.settings import Policy, Target
 from hedgerow.sync_hedger import SyncHedger
 from hedgerow.transports.httpx2_portal import OnPortal, Wrap, answered, handed_on, next_chunk
+from hedgerow.transports.httpx2_private import refuse_classic
 from hedgerow.transports.httpx2_transport import AsyncTransport, ledger_for
 from hedgerow.transports.options import Hedging
 
@@ -58,6 +59,7 @@ class Transport(OnPortal, httpx2.BaseTransport):
     def _init(self, inner: httpx2.BaseTransport, hedger: SyncHedger, wrap: Wrap) -> None:
         if isinstance(inner, Transport):
             raise UnsupportedError("this transport is hedged already: hedging it again would multiply the backups")
+        refuse_classic(inner)
         self._set_up(inner, hedger, wrap)
         self._inner = inner
 

@@ -14,7 +14,7 @@ from hedgerow.race.stream import Delivery
 from hedgerow.record.recorder import Store
 from hedgerow.retry_ledger import Ledger, ledger_of, next_try, sdk_may_retry, tries_before
 from hedgerow.settings import Policy, Target
-from hedgerow.transports.httpx2_private import refuse_http2
+from hedgerow.transports.httpx2_private import refuse_classic, refuse_http2
 from hedgerow.transports.httpx2_upstream import Httpx2Call, Httpx2Response, Route, TimeOut
 from hedgerow.transports.options import Hedging
 from hedgerow.transports.targets import request_for
@@ -82,6 +82,7 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
     ) -> None:
         if isinstance(inner, AsyncTransport):
             raise UnsupportedError("this transport is hedged already: hedging it again would multiply the backups")
+        refuse_classic(inner)
         refuse_http2(inner)
         self.hedger = hedger
         self._inner, self._targets, self._choose, self._deadline = inner, tuple(targets), choose, deadline

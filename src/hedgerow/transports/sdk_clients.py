@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx2
 
 from hedgerow.errors import UnsupportedError
-from hedgerow.transports.httpx2_private import HttpClient, http_client_of
+from hedgerow.transports.httpx2_private import AnyHttpClient, http_client_of, is_classic, is_http_client
 from hedgerow.transports.targets import Home
 
 __all__ = ["SdkClient", "described", "name_of"]
@@ -20,20 +21,22 @@ CLIENTS = {
 }
 REQUEST_TIMEOUT = 408
 SUPPORTED = (
-    "OpenAI and AsyncOpenAI, Anthropic, AsyncAnthropic and their Vertex kind, genai.Client, and their subclasses"
+    "OpenAI and AsyncOpenAI, Anthropic, AsyncAnthropic and their Vertex kind, genai.Client, and their subclasses; a client of "
+    "httpx2 or httpx of your own takes one of hedgerow's transports"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SdkClient:
     """A client of a known SDK. home: where it sends; rebuilt: the same client over another HTTP client; deadline: makes the
-    SDK's own time-out error, which it does not retry: no further try reaches the provider after our deadline."""
+    SDK's own time-out error, which it does not retry: no further try reaches the provider after our deadline. None where it
+    would retry also that (openai 1, whose further tries are then refused at once)."""
 
-    http_client: HttpClient
+    http_client: AnyHttpClient
     home: Home
     host: str
-    rebuilt: Callable[[HttpClient], Any]
-    deadline: Callable[[str, httpx2.Request], Exception]
+    rebuilt: Callable[[object], Any]
+    deadline: Callable[[str, Any], Exception] | None
 
 
 def described(client: object) -> SdkClient:
@@ -42,7 +45,7 @@ def described(client: object) -> SdkClient:
     if sdk_name is None:
         raise UnsupportedError(f"{name_of(client)} cannot be hedged by this version: supported is {SUPPORTED}")
     http_client = http_client_of(client)
-    if not isinstance(http_client, httpx2.AsyncClient | httpx2.Client):
+    if not is_http_client(http_client):
         kind = "AsyncClient" if "Async" in type(client).__name__ else "Client"
         raise UnsupportedError(
             f"its http_client is a {name_of(http_client)}: give the SDK an httpx2.{kind} ({sdk_name}.Default"
@@ -54,7 +57,7 @@ def described(client: object) -> SdkClient:
         home=Home(str(sdk.base_url), getattr(sdk, "api_key", None) or getattr(sdk, "auth_token", None)),
         host=sdk.base_url.host,
         rebuilt=lambda inside: sdk.copy(http_client=inside),
-        deadline=lambda message, request: _time_out(sdk_name, message, request),
+        deadline=None if is_classic(http_client) and not _lets_through(sdk) else partial(_time_out, sdk_name),
     )
 
 
@@ -67,6 +70,13 @@ def _is_of(client: object, sdk_name: str) -> bool:
     sdk = sys.modules.get(sdk_name)  # whoever has such a client has imported it
     classes = tuple(each for name in CLIENTS[sdk_name] if (each := getattr(sdk, name, None)) is not None)
     return isinstance(client, classes)
+
+
+def _lets_through(sdk: object) -> bool:
+    """Does the SDK raise its own errors as they are, when its HTTP client raises them? Versions with classic httpx differ, by no
+    number that is written down: openai's that do name the class in their loop of tries; anthropic's, all old, do not."""
+    codes = [getattr(vars(each).get("request"), "__code__", None) for each in type(sdk).__mro__]
+    return any("OpenAIError" in code.co_names for code in codes if code is not None)
 
 
 def _time_out(sdk_name: str, message: str, request: httpx2.Request) -> Exception:
