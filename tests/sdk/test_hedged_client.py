@@ -258,7 +258,8 @@ async def test_garbage_from_a_provider_is_passed_on_not_lost(hedgerow_sandbox: S
 
 
 def test_importing_hedgerow_loads_no_http_client() -> None:
-    code = "import hedgerow, sys; print([m for m in ('httpx2','pydantic','genai_prices','openai','orjson') if m in sys.modules])"
+    names = ("httpx2", "httpx", "pydantic", "genai_prices", "openai", "orjson")
+    code = f"import hedgerow, sys; print([name for name in {names} if name in sys.modules])"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )

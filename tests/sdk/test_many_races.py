@@ -7,7 +7,9 @@ process's descriptors, and asyncio's list of tasks.
 import asyncio
 import gc
 import random
+from typing import Any
 
+import httpx
 import psutil
 import pytest
 from openai import AsyncOpenAI
@@ -18,6 +20,10 @@ from hedgerow.testing.process import SandboxProcess
 
 RACES = 5_000
 WORKERS = 40
+TEN_PLACES = [
+    pytest.param(lambda: {"limits": limits(10)}, id="httpx2"),
+    pytest.param(lambda: {"http_client": httpx.AsyncClient(limits=httpx.Limits(max_connections=10))}, id="httpx"),
+]
 SHAPES = [
     [{"first_token_s": 0.25}, {"first_token_s": 0.005}],  # the backup wins
     [{"first_token_s": 0.04}, {"first_token_s": 0.25}],  # the primary wins a race
@@ -87,9 +93,10 @@ async def test_after_five_thousand_races_nothing_is_left(hedgerow_sandbox: Sandb
 
 
 @pytest.mark.timeout(300)
-async def test_a_pool_of_ten_with_twenty_workers_never_wedges(hedgerow_sandbox: SandboxProcess) -> None:
+@pytest.mark.parametrize("options", TEN_PLACES)
+async def test_a_pool_of_ten_with_twenty_workers_never_wedges(hedgerow_sandbox: SandboxProcess, options: Any) -> None:
     client = hedgerow.hedged(
-        plain(hedgerow_sandbox, limits=limits(10)),
+        plain(hedgerow_sandbox, **options()),
         policy=hedgerow.Policy(trigger="first_token", delay=0.02, budget="off", max_backups=1),
     )
     numbers, rng = iter(range(3_000)), random.Random(9)

@@ -70,21 +70,20 @@ class _Body(httpx.SyncByteStream):
 
 
 class _AsyncBody(httpx.AsyncByteStream):
-    """An iterator of its own, not a generator: it is gone as soon as nobody holds it, and with it the delivery, which closes
-    what is open."""
-
     def __init__(self, stream: httpx2.AsyncByteStream, request: httpx.Request) -> None:
         self._stream, self._request = stream, request
-        self._chunks = aiter(stream)
 
-    def __aiter__(self) -> "_AsyncBody":
-        return self
-
-    async def __anext__(self) -> bytes:
+    async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            return await anext(self._chunks)
+            async for chunk in self._stream:
+                yield chunk
         except httpx2.RequestError as error:
             raise classic_error(error, self._request) from error
+        except GeneratorExit:
+            # Dropped in the middle. Nothing else would close it: a classic response refers to itself, and so lives on until the
+            # collector comes by.
+            await self._stream.aclose()
+            raise
 
     async def aclose(self) -> None:
         await self._stream.aclose()
