@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import httpx2
 import pytest
+from openai import APITimeoutError, AsyncOpenAI, OpenAI
+from openai._base_client import AsyncAPIClient, SyncAPIClient
 from tests.cases.support import NEVER_S, closed_port
 from tests.sdk.classic import Classic, body
 from tests.sdk.racing import QUICK, SLOW, eventually, outcomes, scripted
@@ -282,3 +284,29 @@ async def test_a_stream_is_handed_on_as_it_comes(hedgerow_sandbox: SandboxProces
                 break
     await eventually(lambda: outcomes(hedgerow_sandbox, "x/20") == ["disconnected"])
     await caller.shut()
+
+
+@pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
+async def test_an_sdk_that_retries_its_own_time_out_is_refused_at_once_and_says_it_timed_out(
+    hedgerow_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch, sync: bool
+) -> None:
+    """As openai 1 and anthropic 0 do, whose loops of tries know httpx's errors only."""
+    kind: Any = SyncAPIClient if sync else AsyncAPIClient
+    newer = kind.request
+
+    def older(self: Any, *args: Any, **options: Any) -> Any:
+        return newer(self, *args, **options)
+
+    monkeypatch.setattr(kind, "request", older)
+    inside = httpx.Client() if sync else httpx.AsyncClient()
+    sdk: Any = (OpenAI if sync else AsyncOpenAI)(
+        base_url=f"{hedgerow_sandbox.url}/v1", api_key="k", max_retries=1, http_client=inside
+    )
+    client = hedgerow.hedged(sdk, policy=hedgerow.Policy(trigger="off", timeout_s=0.2))
+    create, fields = client.chat.completions.create, {**body(), "extra_headers": scripted("x/21", SLOW)}
+    with pytest.raises(APITimeoutError) as raised:
+        await (in_thread(create, **fields) if sync else create(**fields))
+    assert isinstance(raised.value.__cause__, httpx.ReadTimeout)
+    assert "tries of the SDK included" in str(raised.value.__cause__)
+    await eventually(lambda: outcomes(hedgerow_sandbox, "x/21") == ["disconnected"])
+    await (in_thread(client.close) if sync else client.close())

@@ -88,7 +88,7 @@ def _is_plain_pool(pool: Any) -> bool:
     return (
         name in SETTINGS
         and type(pool) is getattr(httpcore, type(pool).__name__, None)
-        and pool._proxy is None  # httpx has classes of pools for its proxies
+        and getattr(pool, "_proxy", None) is None  # httpx has classes of pools for its proxies
         and type(pool._network_backend).__name__ in ITS_OWN_BACKENDS
     )
 

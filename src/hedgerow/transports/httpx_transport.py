@@ -34,8 +34,9 @@ class AsyncHttpxTransport(httpx.AsyncBaseTransport):
 
     inner: an httpx.AsyncHTTPTransport, whose proxy, certificates, limits, retries and socket options stay in force (closed with
     this one). Its pool is not used: httpcore 1.0.9's wedges when losers are cancelled, so calls go through one of httpcore2's.
-    policy, backup, events, state, prices, clock: as AsyncTransport. Answers and errors are httpx's. Needs the extra `httpx`.
-    Raises UnsupportedError for transports of other classes, and for HTTP/2. Shared by all tasks of one event loop.
+    policy, backup, events, state, prices, clock: as AsyncTransport. Answers and errors are httpx's. What instruments the class
+    httpx.AsyncHTTPTransport does not see these calls: instrument the client. Needs the extra `httpx`. Raises UnsupportedError
+    for a transport of another class, and for HTTP/2. Shared by all tasks of one event loop.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ SUPPORTED = (
 class SdkClient:
     """A client of a known SDK. home: where it sends; rebuilt: the same client over another HTTP client; deadline: makes the
     SDK's own time-out error, which it does not retry: no further try reaches the provider after our deadline. None where it
-    would retry also that (openai 1, whose further tries are then refused at once)."""
+    would retry also that (openai 1, anthropic 0): it gets an ordinary time-out, and its further tries are refused at once."""
 
     http_client: AnyHttpClient
     home: Home
