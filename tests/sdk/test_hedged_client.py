@@ -257,6 +257,23 @@ async def test_garbage_from_a_provider_is_passed_on_not_lost(hedgerow_sandbox: S
         assert answer.http_response.text == raw
 
 
+async def test_the_sdks_own_time_out_in_mid_stream_comes_through_as_it_is(hedgerow_sandbox: SandboxProcess) -> None:
+    stalls = {"first_token_s": 0.0, "token_s": 0.0, "tokens": 9, "stall": {"after": 2, "s": 30.0}}
+    async with racing(hedgerow_sandbox, trigger="off", max_backups=0) as client:
+        chunks = await client.chat.completions.create(
+            model="m",
+            messages=MESSAGES,
+            stream=True,
+            extra_headers=scripted("mid", stalls),
+            timeout=httpx2.Timeout(30.0, read=0.5),
+        )
+        with pytest.raises(openai.APITimeoutError):
+            async for _ in chunks:
+                pass
+        (event,) = hedgerow.hedger_of(client).events
+        assert (event.outcome, event.attempts[0].error) == ("failed", "ReadTimeout")
+
+
 def test_importing_hedgerow_loads_no_http_client() -> None:
     names = ("httpx2", "httpx", "pydantic", "genai_prices", "openai", "orjson")
     code = f"import hedgerow, sys; print([name for name in {names} if name in sys.modules])"

@@ -51,6 +51,7 @@ class Delivery:
         self._prefix = attempt.chunks
         self._live = race.state.stage is Stage.DELIVERING
         self._next = 0
+        self._cut_off = False
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -120,6 +121,7 @@ class Delivery:
 
     async def _end(self, failure: Failure | None) -> None:
         self._live = False
+        self._cut_off = self._race.state.stage is Stage.OVER  # ended already, though not by its reader
         self._race.tell(s.Ended(self._race.clock.now(), failure))
         await self._attempt.close()
         self._race.reap()
@@ -132,7 +134,10 @@ class Delivery:
         return reader.facts.failure or Failure(kind=FailureKind.TRANSIENT, error="cut")
 
     def _raise_if_cut_off(self, error: Exception | None = None) -> None:
-        """A read that ended because the deadline or the stall watchdog closed its connection says so."""
+        """A read that ended because the deadline or the stall watchdog closed its connection says so. The SDK's own time-out
+        is none of ours: it comes through as it is."""
+        if not self._cut_off:
+            return
         race, rules = self._race, self._race.state.rules
         failure = race.state.entrants[self._attempt.number].failure
         if race.outcome == "deadline":
