@@ -4,12 +4,10 @@ Right: before content it is the failure it stands for, status 529, and the next 
 on in the dialect, so that the SDK raises its own error, and the attempt counts as failed.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from tests.sdk.adapters import ADAPTERS, Speaker
+from tests.sdk.adapters import ADAPTERS, Speak
 from tests.sdk.racing import QUICK, SLOW, idle, outcomes
 
 from hedgerow.testing.process import SandboxProcess
@@ -28,20 +26,6 @@ SHAPES: dict[str, dict[str, Any]] = {
 SPEAKING = [adapter for adapter in ADAPTERS if adapter.name != "gemini"]
 each_sdk = pytest.mark.parametrize("adapter", SPEAKING, ids=lambda adapter: adapter.name)
 each_manner = pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
-
-Speak = Callable[..., Speaker]
-
-
-@pytest.fixture
-async def speak(hedgerow_sandbox: SandboxProcess, adapter: Any, sync: bool) -> AsyncIterator[Speak]:
-    async with AsyncExitStack() as speakers:
-
-        def make(**settings: Any) -> Speaker:
-            speaker = adapter.speaker(hedgerow_sandbox, sync=sync, **settings)
-            speakers.push_async_callback(speaker.shut)
-            return speaker
-
-        yield make
 
 
 def overloaded(after: int, **script: Any) -> dict[str, Any]:

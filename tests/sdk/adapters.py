@@ -18,7 +18,7 @@ from tests.sdk.racing import scripted
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
 
-__all__ = ["ADAPTERS", "Adapter", "OpenStream", "Speaker"]
+__all__ = ["ADAPTERS", "Adapter", "OpenStream", "Speak", "Speaker"]
 
 MESSAGES: Any = [{"role": "user", "content": "hi"}]
 DONE: Any = object()
@@ -96,6 +96,9 @@ class Speaker:
 
     async def _send(self, case: str, attempts: tuple[dict[str, Any], ...], streamed: bool) -> Any:
         return await self.do(lambda: self.adapter.send(self.client, scripted(case, *attempts), streamed))
+
+
+Speak = Callable[..., Speaker]  # the fixture of this name: hedged clients with these settings, closed after the test
 
 
 class OpenStream:

@@ -1,11 +1,9 @@
 """The same promises through every SDK: each API, synchronous and not, streamed and not."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from tests.sdk.adapters import ADAPTERS, Speaker
+from tests.sdk.adapters import ADAPTERS, Speak
 from tests.sdk.racing import QUICK, SLOW, eventually, outcomes
 
 from hedgerow.testing.process import SandboxProcess
@@ -16,21 +14,6 @@ PATIENT = {"delay": 600.0}
 each_sdk = pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.name)
 each_manner = pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
 each_way = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-
-Speak = Callable[..., Speaker]
-
-
-@pytest.fixture
-async def speak(hedgerow_sandbox: SandboxProcess, adapter: Any, sync: bool) -> AsyncIterator[Speak]:
-    """Makes speakers, and closes them after the test."""
-    async with AsyncExitStack() as speakers:
-
-        def make(**settings: Any) -> Speaker:
-            speaker = adapter.speaker(hedgerow_sandbox, sync=sync, **settings)
-            speakers.push_async_callback(speaker.shut)
-            return speaker
-
-        yield make
 
 
 @each_sdk
