@@ -1,7 +1,7 @@
-"""One replica of a small real model behind llama.cpp's server, as a process: `python replica.py MODEL.gguf PORT`."""
+"""One replica of a small real model behind llama.cpp's server, as a process: `python replica.py MODEL.gguf PORT`. It serves
+until its input ends, so that it ends with whoever started it."""
 
 import sys
-import time
 
 from xllamacpp import CommonParams, Server
 
@@ -16,8 +16,7 @@ def main(model: str, port: int) -> None:
     params.cpuparams.n_threads = 1
     server = Server(params)
     print(f"listening on {server.listening_address}", flush=True)
-    while True:
-        time.sleep(3600)
+    sys.stdin.read()
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ class Replica:
             port = probe.getsockname()[1]
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / "replica.py"), str(model), str(port)],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -61,9 +62,7 @@ class Replica:
 
     def close(self) -> None:
         self.process.kill()
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self.process.communicate()  # waits for it, and closes its pipes
 
 
 @pytest.fixture(scope="module")
