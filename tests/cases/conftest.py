@@ -1,36 +1,41 @@
 """The hedged clients of the cases: made on request, closed after the test. Each case runs with the async and the sync SDK, unless
-it is marked `async_only` with the reason."""
+it is marked `async_only` or `sync_only` with the reason."""
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI
-from tests.cases.support import Hedge
+from tests.cases.support import Handle, Hedge
 from tests.sdk.racing import plain
 from tests.sdk.threaded import Threaded
 
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
-
-# What these try out is the async client's own: cancelled tasks, its pool, its transport, a fleet of a hundred callers. The
-# synchronous side of closing and leaving has its tests in tests/sdk/test_sync_client.py and test_matrix.py.
-ASYNC_ONLY = ("test_08", "test_09", "test_12", "test_13", "test_14", "test_16", "test_19")
+from hedgerow.transports.httpx2_private import transports_of
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "hedge" in metafunc.fixturenames:
-        module = metafunc.module.__name__.rpartition(".")[2]
-        alone = module.startswith(ASYNC_ONLY) or metafunc.definition.get_closest_marker("async_only")
-        metafunc.parametrize("hedge", ["async"] if alone else ["async", "sync"], indirect=True)
+        metafunc.parametrize("hedge", _manners(metafunc.definition), indirect=True)
+
+
+def _manners(case: pytest.Item) -> list[str]:
+    for manner in ("async", "sync"):
+        if (alone := case.get_closest_marker(f"{manner}_only")) is not None:
+            assert alone.kwargs["reason"]
+            return [manner]
+    return ["async", "sync"]
 
 
 @pytest.fixture
 async def hedge(request: pytest.FixtureRequest, hedgerow_sandbox: SandboxProcess) -> AsyncIterator[Hedge]:
     """Makes hedged clients of the sandbox that back a call up after 50 ms, whatever it costs, unless the settings say
-    otherwise. `client`: the SDK client to hedge, in place of a plain one with `options`."""
+    otherwise. `client`: the SDK client to hedge, in place of a plain one with `options`. `between`: stands between the race and
+    the transport that really sends; a sync client's is the twin on hedgerow's own loop, since transports of other makes are
+    refused there."""
     sync = request.param == "sync"
     async with AsyncExitStack() as clients:
 
@@ -38,13 +43,18 @@ async def hedge(request: pytest.FixtureRequest, hedgerow_sandbox: SandboxProcess
             *,
             backup: Any = None,
             clock: Any = None,
-            client: AsyncOpenAI | None = None,
+            client: AsyncOpenAI | OpenAI | None = None,
             options: Any = None,
+            between: Callable[[Handle], Handle] | None = None,
             **settings: Any,
         ) -> Any:
             policy = hedgerow.Policy(**{"trigger": "first_token", "delay": 0.05, "budget": "off", **settings})
             bare = client or (_sync if sync else plain)(hedgerow_sandbox, **_with_cheap_http(options or {}, sync=sync))
             hedged: Any = hedgerow.hedged(bare, policy=policy, backup=backup, clock=clock)
+            if between is not None:
+                inner = transports_of((hedged if sync else bare)._client)[0]
+                twin: Any = inner.twin() if isinstance(inner, hedgerow.Transport) else inner
+                twin.handle_async_request = between(twin.handle_async_request)
             made = Threaded(hedged) if isinstance(hedged, OpenAI) else hedged
             clients.push_async_callback(made.close)
             return made

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import httpx2
 import pytest
 from openai import AsyncOpenAI
 from tests.sdk.racing import ask, eventually, scripted, stream
@@ -15,6 +16,7 @@ from hedgerow.testing.process import SandboxProcess
 
 Hedge = Callable[..., AsyncOpenAI]
 Send = Callable[..., Awaitable[str]]
+Handle = Callable[[httpx2.Request], Awaitable[httpx2.Response]]  # what a transport does
 
 NEVER_S = 30.0  # longer than any test waits: whatever has this in its script is closed, or the test fails
 MESSAGES: Any = [{"role": "user", "content": "hi"}]

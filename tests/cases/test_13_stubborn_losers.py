@@ -1,16 +1,18 @@
 """dotnet/extensions 5699, Polly: the answer waited until the losers had ended.
 
 Right: a loser that ignores its cancel delays nothing. Here losers cling until the test lets them go; the answer must be there
-before, whichever attempt clings, wherever it clings, and however it ends at last.
+before, whichever attempt clings, wherever it clings, and however it ends at last. A thread's attempts run on hedgerow's own loop,
+so there it is the twin of the client's transport that clings.
 """
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 
 import httpx2
 import pytest
-from openai import AsyncOpenAI, DefaultAsyncHttpxClient
-from tests.cases.support import NEVER_S, Hedge, Send, all_closed, recorded, whole_and_streamed
+from openai import AsyncOpenAI
+from tests.cases.support import NEVER_S, Handle, Hedge, Send, all_closed, recorded, whole_and_streamed
 from tests.sdk.racing import QUICK, ask, eventually, outcomes
 
 import hedgerow
@@ -20,53 +22,54 @@ STUCK = {"first_token_s": NEVER_S}
 HEADERS_LATE = {"before_headers_s": NEVER_S}
 
 
-class Clinging(httpx2.AsyncBaseTransport):
-    """A transport whose cancelled attempts go on until `release` is set. `then` is how they end."""
+class Clinging:
+    """Attempts that go on when they are cancelled, until `release` is set. `then` is how they end."""
 
     def __init__(self, then: str) -> None:
-        self.release = asyncio.Event()
+        self.release = threading.Event()
         self.clinging = self.closed = 0
-        self._then, self._inner = then, httpx2.AsyncHTTPTransport()
+        self._then = then
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        try:
-            response = await self._inner.handle_async_request(request)
-        except asyncio.CancelledError:
-            await self.linger()
-            if self._then == "answers after all":
-                return httpx2.Response(200, stream=_LateBody(self))
-            if self._then == "fails":
-                raise httpx2.ReadError("gone", request=request) from None
-            raise
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        return httpx2.Response(response.status_code, headers=response.headers.raw, stream=_Body(self, response.stream))
+    def between(self, handle: Handle) -> Handle:
+        async def clinging(request: httpx2.Request) -> httpx2.Response:
+            try:
+                response = await handle(request)
+            except asyncio.CancelledError:
+                await self.linger()
+                if self._then == "answers after all":
+                    return httpx2.Response(200, stream=_LateBody(self))
+                if self._then == "fails":
+                    raise httpx2.ReadError("gone", request=request) from None
+                raise
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            body = _Body(self, response.stream)
+            return httpx2.Response(response.status_code, headers=response.headers.raw, stream=body)
+
+        return clinging
 
     async def linger(self) -> None:
         """Wait for the release, whoever cancels."""
         self.clinging += 1
         while not self.release.is_set():
             try:
-                await self.release.wait()
+                await asyncio.sleep(0.005)  # the test sets it in another thread if the race is a thread's
             except asyncio.CancelledError:
                 pass
         self.clinging -= 1
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 class _Body(httpx2.AsyncByteStream):
     """A body that clings when its reading is cancelled."""
 
-    def __init__(self, transport: Clinging, inner: httpx2.AsyncByteStream) -> None:
-        self._transport, self._inner = transport, inner
+    def __init__(self, attempts: Clinging, inner: httpx2.AsyncByteStream) -> None:
+        self._attempts, self._inner = attempts, inner
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for chunk in self._inner:
                 yield chunk
         except asyncio.CancelledError:
-            await self._transport.linger()
+            await self._attempts.linger()
             raise
 
     async def aclose(self) -> None:
@@ -76,37 +79,31 @@ class _Body(httpx2.AsyncByteStream):
 class _LateBody(httpx2.AsyncByteStream):
     """What a loser brings when nobody wants it any more."""
 
-    def __init__(self, transport: Clinging) -> None:
-        self._transport = transport
+    def __init__(self, attempts: Clinging) -> None:
+        self._attempts = attempts
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield b'{"choices":[{"index":0,"message":{"role":"assistant","content":"late"},"finish_reason":"stop"}]}'
 
     async def aclose(self) -> None:
-        self._transport.closed += 1
+        self._attempts.closed += 1
 
 
 Clings = Callable[[str], tuple[Clinging, AsyncOpenAI]]
 
 
 @pytest.fixture
-async def clings(hedge: Hedge, hedgerow_sandbox: SandboxProcess) -> AsyncIterator[Clings]:
+async def clings(hedge: Hedge) -> AsyncIterator[Clings]:
     made: list[Clinging] = []
 
     def make(then: str) -> tuple[Clinging, AsyncOpenAI]:
-        transport = Clinging(then)
-        made.append(transport)
-        sdk = AsyncOpenAI(
-            base_url=f"{hedgerow_sandbox.url}/v1",
-            api_key="k",
-            max_retries=0,
-            http_client=DefaultAsyncHttpxClient(transport=transport),
-        )
-        return transport, hedge(client=sdk, max_backups=1)
+        losers = Clinging(then)
+        made.append(losers)
+        return losers, hedge(between=losers.between, max_backups=1)
 
     yield make
-    for transport in made:
-        transport.release.set()  # closing the client waits for its losers
+    for losers in made:
+        losers.release.set()  # closing the client waits for its losers
 
 
 @whole_and_streamed
@@ -128,15 +125,15 @@ async def test_the_answer_is_there_while_the_loser_still_clings(
     loser: int,
     attempts: list[dict[str, object]],
 ) -> None:
-    transport, client = clings(then)
+    losers, client = clings(then)
     hedger = hedgerow.hedger_of(client)
     assert await send(client, "13", *[attempt | {"text": f"from {n}"} for n, attempt in enumerate(attempts)]) == (
         f"from {1 - loser}"
     )
-    await eventually(lambda: transport.clinging == 1)  # it may not have heard of its cancel yet
+    await eventually(lambda: losers.clinging == 1)  # it may not have heard of its cancel yet
     assert hedger.stats()["losers_open"] == 1
     assert not list(hedger.events)  # type: ignore[call-overload]
-    transport.release.set()
+    losers.release.set()
     await all_closed(client, hedgerow_sandbox)
     (event,) = await recorded(client)
     assert event.attempts[loser].outcome == "lost"
@@ -145,14 +142,14 @@ async def test_the_answer_is_there_while_the_loser_still_clings(
 
 
 async def test_what_a_loser_brings_late_is_closed_unread(clings: Clings, hedgerow_sandbox: SandboxProcess) -> None:
-    transport, client = clings("answers after all")
+    losers, client = clings("answers after all")
     task = asyncio.current_task()
     assert task is not None
     await ask(client, "13", HEADERS_LATE, QUICK)
     assert task.cancelling() == 0
-    transport.release.set()
+    losers.release.set()
     await all_closed(client, hedgerow_sandbox)
-    assert transport.closed >= 1
+    assert losers.closed >= 1
 
 
 @whole_and_streamed

@@ -1,6 +1,7 @@
 """hedge-python (tried): the caller's own time-out during the race left both attempts running.
 
-Right: whatever ends the caller's wait, every attempt is closed, from the first moment on, streaming or not (promise 4).
+Right: whatever ends the caller's wait, every attempt is closed, from the first moment on, streaming or not (promise 4). A task's
+wait ends when it is cancelled, a thread's by the SDK's own time-out (or Ctrl-C: tests/sdk/test_sync_client.py).
 """
 
 import asyncio
@@ -13,12 +14,12 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 from tests.cases.support import MESSAGES, NEVER_S, Hedge, all_closed, opened, recorded, tokens
-from tests.sdk.racing import ask, outcomes, scripted
+from tests.sdk.racing import QUICK, ask, eventually, outcomes, scripted
 
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
 
-WAIT_S = 0.15
+WAIT_S, LONGER_S = 0.15, 0.5
 LATE = {"before_headers_s": NEVER_S}
 NO_CONTENT = {"first_token_s": NEVER_S}
 FLOWS = {"first_token_s": 0.0, "token_s": 0.01, "tokens": 5_000}
@@ -53,29 +54,61 @@ MOMENTS = {
 }
 
 
-async def asyncio_timeout(call: Callable[[], Awaitable[None]]) -> None:
+Call, UnderWay = Callable[[], Awaitable[None]], Callable[[], bool]
+
+
+async def asyncio_timeout(call: Call, under_way: UnderWay) -> None:
+    patience = asyncio.timeout(None)
+    ends = once(under_way, lambda: patience.reschedule(0.0))
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(WAIT_S):
+        async with patience:
             await call()
+    await ends
 
 
-async def wait_for(call: Callable[[], Awaitable[None]]) -> None:
+async def wait_for(call: Call, _: UnderWay) -> None:
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(call(), WAIT_S)
+        await asyncio.wait_for(call(), LONGER_S)
 
 
-async def anyio_fail_after(call: Callable[[], Awaitable[None]]) -> None:
+async def anyio_fail_after(call: Call, under_way: UnderWay) -> None:
+    async def bounded() -> None:
+        with anyio.fail_after(None) as patience:
+            ends = once(under_way, lambda: setattr(patience, "deadline", 0.0))
+            try:
+                await call()
+            finally:
+                await asyncio.wait([ends])
+
     with pytest.raises(TimeoutError):
-        with anyio.fail_after(WAIT_S):
-            await call()
+        await bounded()
 
 
-async def task_cancelled(call: Callable[[], Awaitable[None]]) -> None:
+async def task_cancelled(call: Call, under_way: UnderWay) -> None:
     task = asyncio.ensure_future(call())
-    await asyncio.sleep(WAIT_S)
+    await eventually(under_way)
     task.cancel()
     await asyncio.wait([task])
     assert task.cancelled()
+
+
+def once(under_way: UnderWay, end: Callable[[], None]) -> asyncio.Task[None]:
+    """Let the caller's time-out run out when its attempts are where they should be, however long that takes."""
+
+    async def wait() -> None:
+        await eventually(under_way)
+        end()
+
+    return asyncio.ensure_future(wait())
+
+
+def are_under_way(sandbox: SandboxProcess, attempts: list[dict[str, Any]]) -> bool:
+    """All have reached the provider; what fails has, and what flows does."""
+    seen = sandbox.stats()["cases"].get("16", [])
+    return len(seen) == len(attempts) and all(
+        entry["outcome"] == "failed" if attempt.get("status") else entry["tokens"] >= 2 or "tokens" not in attempt
+        for attempt, entry in zip(attempts, seen, strict=True)
+    )
 
 
 IN_A_RACE = (
@@ -98,19 +131,22 @@ async def expect_left(client: AsyncOpenAI, sandbox: SandboxProcess, attempts: li
     assert {attempt.outcome for attempt in event.attempts} <= {"caller_left", "lost", "failed"}
 
 
+@pytest.mark.async_only(reason="only tasks can be cancelled; the SDK's own time-out is tried with both below")
 @pytest.mark.parametrize(("leave", "moment"), EVERY, ids=lambda part: part if isinstance(part, str) else part.__name__)
 async def test_the_callers_time_out_closes_every_attempt(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess, leave: Any, moment: str
 ) -> None:
     send, settings, attempts = MOMENTS[moment]
+    await ask(hedge(), "16/first of all", QUICK)  # whatever the SDK loads once; wait_for cannot wait for it
     client = hedge(**settings)
-    await leave(lambda: send(client, *attempts))
+    await leave(lambda: send(client, *attempts), lambda: are_under_way(hedgerow_sandbox, attempts))
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
     await expect_left(client, hedgerow_sandbox, attempts)
 
 
+@pytest.mark.async_only(reason="only tasks can be cancelled; the SDK's own time-out is tried with both below")
 @pytest.mark.parametrize("moment_s", [0.0, 0.001, 0.048, 0.05, 0.052, 0.06])
 async def test_at_any_moment_around_the_start_and_the_trigger(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess, moment_s: float
@@ -127,12 +163,42 @@ async def test_at_any_moment_around_the_start_and_the_trigger(
     assert seen["disconnected"] == seen["started"]
 
 
-async def test_the_sdks_own_read_time_out_closes_them_too(hedge: Hedge, hedgerow_sandbox: SandboxProcess) -> None:
-    client = hedge(**EAGER, options={"timeout": httpx2.Timeout(0.2)})
+# What flows on in mid-stream runs into no time-out.
+RUN_OUT = [moment for moment in MOMENTS if FLOWS not in MOMENTS[moment][2]]
+
+
+@pytest.mark.parametrize("moment", RUN_OUT)
+async def test_the_sdks_own_read_time_out_closes_them_too(
+    hedge: Hedge, hedgerow_sandbox: SandboxProcess, moment: str
+) -> None:
+    send, settings, attempts = MOMENTS[moment]
+    client = hedge(**{**settings, "max_backups": len(attempts) - 1}, options={"timeout": read_within(WAIT_S)})
     with pytest.raises(openai.APITimeoutError):
-        await ask(client, "16", LATE, LATE)
+        await send(client, *attempts)
     await all_closed(client, hedgerow_sandbox)
-    assert outcomes(hedgerow_sandbox, "16") == ["disconnected", "disconnected"]
+    assert outcomes(hedgerow_sandbox, "16") == [
+        "failed" if attempt.get("status") else "disconnected" for attempt in attempts
+    ]
+    (event,) = await recorded(client)
+    assert (event.outcome, event.winner) == ("failed", None)
+    assert {attempt.outcome for attempt in event.attempts} <= {"failed", "lost"}
+
+
+@pytest.mark.parametrize("moment_s", [0.001, 0.01, 0.048, 0.05, 0.052, 0.06])
+async def test_a_read_time_out_at_any_moment_around_the_start_and_the_trigger(
+    hedge: Hedge, hedgerow_sandbox: SandboxProcess, moment_s: float
+) -> None:
+    client = hedge(**EAGER, options={"timeout": read_within(moment_s)})
+    late = await asyncio.gather(*(ask(client, f"16/{number}", LATE) for number in range(20)), return_exceptions=True)
+    assert {type(each) for each in late} == {openai.APITimeoutError}
+    await all_closed(client, hedgerow_sandbox)
+    seen = hedgerow_sandbox.stats()
+    assert seen["disconnected"] == seen["started"]
+
+
+def read_within(seconds: float) -> httpx2.Timeout:
+    """Patient with everything else: a busy machine may take its time to connect."""
+    return httpx2.Timeout(NEVER_S, read=seconds)
 
 
 async def test_a_response_that_is_opened_raw_and_left_is_closed(hedge: Hedge, hedgerow_sandbox: SandboxProcess) -> None:

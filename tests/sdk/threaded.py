@@ -12,13 +12,14 @@ from openai import OpenAI
 
 import hedgerow
 
-__all__ = ["Threaded"]
+__all__ = ["Threaded", "in_thread"]
 
 END = object()
 
 
 async def in_thread(function: Callable[..., Any], *args: Any, **fields: Any) -> Any:
-    """In a thread of its own, which nobody waits for at the end: a call that is never answered must not hold up the others."""
+    """In a thread of its own, which nobody waits for at the end: a call that is never answered must not hold up the others.
+    When it comes back its thread has ended, so that nothing there still holds what a test is about to forget."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
@@ -36,8 +37,11 @@ async def in_thread(function: Callable[..., Any], *args: Any, **fields: Any) -> 
         with contextlib.suppress(RuntimeError):  # the test and its loop are over
             loop.call_soon_threadsafe(tell, result, error)
 
-    threading.Thread(target=work, daemon=True).start()
-    return await done
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    await asyncio.wait([done])
+    thread.join()
+    return done.result()
 
 
 class Threaded:
@@ -46,7 +50,11 @@ class Threaded:
     def __init__(self, client: OpenAI) -> None:
         self.sync, self.hedger = client, hedgerow.hedger_of(client)
         self.chat = SimpleNamespace(
-            completions=SimpleNamespace(create=self._create, with_raw_response=SimpleNamespace(create=self._raw))
+            completions=SimpleNamespace(
+                create=self._create,
+                with_raw_response=SimpleNamespace(create=self._raw),
+                with_streaming_response=SimpleNamespace(create=self._opened),
+            )
         )
         self.embeddings = SimpleNamespace(create=self._embed)
 
@@ -60,14 +68,22 @@ class Threaded:
     async def _raw(self, **fields: Any) -> Any:
         return await in_thread(self.sync.chat.completions.with_raw_response.create, **fields)
 
+    @contextlib.asynccontextmanager
+    async def _opened(self, **fields: Any) -> AsyncIterator[Any]:
+        opened = self.sync.chat.completions.with_streaming_response.create(**fields)
+        yield await in_thread(opened.__enter__)
+        await in_thread(opened.__exit__, None, None, None)
+
     async def _embed(self, **fields: Any) -> Any:
         return await in_thread(self.sync.embeddings.create, **fields)
 
 
 class _Chunks:
+    """A stream whose chunks are awaited, each in a thread; `native` is the SDK's own."""
+
     def __init__(self, stream: Any) -> None:
         self.response = stream.response
-        self._stream, self._chunks = stream, iter(stream)
+        self.native, self._chunks = stream, iter(stream)
 
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
@@ -79,7 +95,7 @@ class _Chunks:
         return chunk
 
     async def close(self) -> None:
-        await in_thread(self._stream.close)
+        await in_thread(self.native.close)
 
     async def __aenter__(self) -> "_Chunks":
         return self
