@@ -1,9 +1,13 @@
 """Prices events when they are written, and tells the pilot what output costs against input. Trouble with it costs no call."""
 
 import logging
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib import import_module
+from threading import Lock
 
 from hedgerow.cost.bounds import Usual
 from hedgerow.cost.ledger import TargetBilling, priced
@@ -15,6 +19,7 @@ from hedgerow.values.event import Event
 __all__ = ["Books"]
 
 UNKNOWN = TargetBilling()
+FORK_PATIENCE_S = 10.0  # that a fork waits for what is being loaded; this takes some 0.2 s
 UNPRICED_RATIO = 4.0  # output costs about so many times as much as input where nobody knows better
 
 log = logging.getLogger("hedgerow")
@@ -30,8 +35,9 @@ class Books:
     def load(self) -> None:
         """Load the public list: some 0.2 s of work, once; from any thread."""
         try:
-            public_list = import_module("hedgerow.cost.public_list")
-            public_list.day_prices("gpt-4o", provider_url=None, tier=None, day=datetime.now(UTC).date())
+            with _no_fork():
+                public_list = import_module("hedgerow.cost.public_list")
+                public_list.day_prices("gpt-4o", provider_url=None, tier=None, day=datetime.now(UTC).date())
         except Exception:  # logged: then only the user's own prices are known
             log.exception("the public price list cannot be loaded")
         finally:
@@ -75,3 +81,21 @@ class Books:
                 self._complained = True
                 log.exception("a request could not be priced")
             return event
+
+
+@cache
+def _no_fork() -> Lock:
+    """Hold it to import something in a thread that callers do not know of. A child forked meanwhile would inherit the import's
+    lock without the thread that gives it back, and wait for it for ever, at its end at the latest: so forks wait instead."""
+    importing, held = Lock(), list[bool]()
+
+    def before() -> None:
+        held.append(importing.acquire(timeout=FORK_PATIENCE_S))
+
+    def after() -> None:
+        if held.pop():
+            importing.release()
+
+    if sys.platform != "win32":
+        os.register_at_fork(before=before, after_in_parent=after, after_in_child=after)
+    return importing

@@ -1,5 +1,8 @@
 """What the controller is told of prices: ratios to an input token of the primary."""
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -53,3 +56,27 @@ def test_where_the_primarys_price_is_not_known_all_targets_cost_the_same(model: 
 
 def test_before_the_prices_are_loaded_all_targets_cost_the_same() -> None:
     assert books(ready=False).prices_at("dear", "home", "m", NOON) == (1.0, 4.0)
+
+
+FORKS_WHILE_IT_LOADS = """
+import os, signal, sys, threading
+from hedgerow.record.books import Books
+
+loading = threading.Thread(target=Books((), {}).load)
+loading.start()
+while "genai_prices" not in sys.modules:
+    pass
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    Books((), {}).load()
+    os._exit(0)
+loading.join()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_forked_while_prices_load_loads_them_too() -> None:
+    """It does not wait for an import that was under way in a thread that it does not have."""
+    assert subprocess.run([sys.executable, "-c", FORKS_WHILE_IT_LOADS], check=False).returncode == 0
