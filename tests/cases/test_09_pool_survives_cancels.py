@@ -65,6 +65,7 @@ async def test_ten_places_twenty_workers_and_then_ten_plain_calls(
     await all_closed(client, hedgerow_sandbox)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.sync_only(reason="callers leave as threads can; tasks have the test before")
 async def test_ten_places_twenty_threads_and_then_ten_plain_calls(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess
