@@ -101,7 +101,7 @@ async def test_a_client_that_leaves_before_content_leaves_nothing_running(
     hedgerow_sandbox: SandboxProcess, speak: Any, streamed: bool
 ) -> None:
     speaker, gateway = await speak(max_backups=1)
-    await speaker.leave(streamed, "g/leave", SLOW, SLOW)
+    await speaker.leave(streamed, hedgerow_sandbox, "g/leave", SLOW, SLOW)
     await eventually(lambda: outcomes(hedgerow_sandbox, "g/leave") == ["disconnected", "disconnected"])
     assert (await event_of(gateway)).outcome == "caller_left"
 

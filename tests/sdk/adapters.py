@@ -13,7 +13,7 @@ import anthropic
 import httpx
 import openai
 from google import genai
-from tests.sdk.racing import scripted
+from tests.sdk.racing import eventually, outcomes, scripted
 
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
@@ -67,10 +67,10 @@ class Speaker:
         """Either."""
         return await (self.stream if streamed else self.ask)(case, *attempts)
 
-    async def leave(self, streamed: bool, case: str, *attempts: dict[str, Any]) -> None:
-        """Cancel a call that waits for its answer. Only where there are tasks to cancel: not synchronous."""
+    async def leave(self, streamed: bool, sandbox: SandboxProcess, case: str, *attempts: dict[str, Any]) -> None:
+        """Cancel a call when all its attempts have arrived. Only where there are tasks to cancel: not synchronous."""
         task = asyncio.ensure_future(self.speak(streamed, case, *attempts))
-        await asyncio.sleep(0.2)
+        await eventually(lambda: len(outcomes(sandbox, case)) == len(attempts))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

@@ -66,7 +66,7 @@ async def test_a_caller_who_is_cancelled_leaves_nothing_running(
     hedgerow_sandbox: SandboxProcess, speak: Speak, streamed: bool
 ) -> None:
     speaker = speak(max_backups=1)
-    await speaker.leave(streamed, "m/leave", SLOW, SLOW)
+    await speaker.leave(streamed, hedgerow_sandbox, "m/leave", SLOW, SLOW)
     await eventually(lambda: outcomes(hedgerow_sandbox, "m/leave") == ["disconnected", "disconnected"])
     (event,) = await speaker.events()
     assert event.outcome == "caller_left"
@@ -108,7 +108,7 @@ async def test_an_error_inside_a_200_before_content_starts_the_next_attempt_at_o
 async def test_a_429_goes_to_the_caller_with_its_retry_after_and_never_to_the_same_key(
     hedgerow_sandbox: SandboxProcess, speak: Speak, adapter: Any, streamed: bool
 ) -> None:
-    speaker = speak()
+    speaker = speak(**PATIENT)
     with pytest.raises(Exception) as raised:
         await speaker.speak(streamed, "m/429", {"status": 429, "retry_after": 7}, {**QUICK, "text": "no"})
     assert adapter.status(raised.value) == 429
