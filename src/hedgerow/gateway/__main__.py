@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 from argparse import ArgumentParser
+from contextlib import suppress
 
 from hedgerow.errors import HedgerowError
 from hedgerow.gateway.config import load
@@ -23,7 +24,8 @@ def main() -> int:
 
     def ready() -> None:
         if asked.tell is not None:
-            os.write(asked.tell, b"1")
+            with suppress(BrokenPipeError):  # another was the first to say so
+                os.write(asked.tell, b"1")
             os.close(asked.tell)
 
     try:
