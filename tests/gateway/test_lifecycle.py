@@ -87,7 +87,7 @@ def test_a_changed_file_comes_into_force_without_dropping_a_call(
     gateway.file.write_text(tomli_w.dumps(config_of(hedgerow_sandbox, {"delay": 0.05})))
     if how == "SIGHUP":
         gateway.process.send_signal(signal.SIGHUP)
-    _until(lambda: any("was reloaded" in line for line in gateway.log))
+    _until(lambda: any("was reloaded" in line for line in gateway.log), gateway)
     assert "new" in call(gateway, "reload/new", {"first_token_s": 5.0}, {**QUICK, "text": "new"}).text
     assert "old" in running.wait().text
     assert [len(outcomes(hedgerow_sandbox, f"reload/{case}")) for case in ("old", "new")] == [1, 2]
@@ -97,10 +97,10 @@ def test_a_changed_file_comes_into_force_without_dropping_a_call(
 def test_a_bad_file_is_refused_and_the_old_one_stays(launch: Launch, hedgerow_sandbox: SandboxProcess) -> None:
     gateway = launch()
     gateway.file.write_text("[[target]]\nname = 1\n")
-    _until(lambda: any("not reloaded" in line and "hedgerow.toml:2" in line for line in gateway.log))
+    _until(lambda: any("not reloaded" in line and "hedgerow.toml:2" in line for line in gateway.log), gateway)
     assert call(gateway, "bad", QUICK).status_code == 200
     gateway.file.write_text(tomli_w.dumps(config_of(hedgerow_sandbox, client_key=[{"name": "a", "sha256": "0" * 64}])))
-    _until(lambda: call(gateway, "bad", QUICK).status_code == 401)
+    _until(lambda: call(gateway, "bad", QUICK).status_code == 401, gateway)
 
 
 @posix
@@ -158,5 +158,8 @@ def test_an_sdk_needs_nothing_but_another_address(launch: Launch) -> None:
         assert client.models.list().data
 
 
-def _until(condition: Callable[[], bool]) -> None:
-    asyncio.run(eventually(condition))
+def _until(condition: Callable[[], bool], gateway: GatewayProcess | None = None) -> None:
+    try:
+        asyncio.run(eventually(condition))
+    except AssertionError as error:
+        raise AssertionError("\n".join([str(error), *(gateway.log if gateway else [])])) from None

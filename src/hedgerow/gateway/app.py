@@ -51,6 +51,9 @@ class Gateway:
         except (SettingError, OSError) as error:
             log.error("the configuration was not reloaded, the old one stays in force: %s", error)
             return False
+        except Exception:  # logged: whatever is wrong with a file, the calls go on
+            log.exception("the configuration was not reloaded, the old one stays in force")
+            return False
         self.house = after
         leaving = asyncio.get_running_loop().create_task(before.leave_to(after))
         self._leaving.add(leaving)
