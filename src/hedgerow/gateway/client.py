@@ -14,7 +14,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-MAX_HEADER_BYTES = 65_536
 DISCARD_BYTES, DISCARD_S = 64_000_000, 5.0
 BODY_PAUSE_S = 30.0  # a client that sends nothing of its body for so long
 
@@ -46,8 +45,6 @@ class Client:
 
     async def body(self, limit_bytes: int) -> bytes:
         """The whole body. Raises Refused for one that is too large, or too slow, and Gone."""
-        if sum(len(name) + len(value) for name, value in self.headers) > MAX_HEADER_BYTES:
-            raise Refused(Trouble(431, f"the headers have more than {MAX_HEADER_BYTES} bytes", "headers_too_large"))
         told = next((value for name, value in self.headers if name == b"content-length"), b"0")
         too_large = Refused(Trouble(413, f"the body has more than {limit_bytes} bytes", "body_too_large"))
         if told.isdigit() and int(told) > limit_bytes:

@@ -12,6 +12,7 @@ import uvicorn
 from hedgerow.gateway.app import Gateway
 from hedgerow.gateway.config import Config
 from hedgerow.gateway.house import Worker
+from hedgerow.gateway.patience import PatientProtocol
 
 __all__ = ["bound_socket", "serve", "server_of"]
 
@@ -51,7 +52,7 @@ def server_of(gateway: Gateway, ready: Callable[[], None]) -> uvicorn.Server:
         gateway,
         lifespan="on",
         ws="none",
-        http="httptools",
+        http=PatientProtocol,
         log_config=None,
         access_log=False,
         server_header=False,

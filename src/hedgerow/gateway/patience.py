@@ -1,0 +1,66 @@
+"""uvicorn's HTTP protocol with limits on how long and how large a request's head may be, which it has none of itself."""
+
+import asyncio
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+__all__ = ["MAX_HEAD_BYTES", "PatientProtocol"]
+
+HEAD_S = 30.0  # from the connection, or from the first byte of a later request, to the end of the head
+MAX_HEAD_BYTES = 65_536
+TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """One connection. A client that opens it and says nothing, or says it a byte a minute, does not keep it."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _head_bytes = _header_bytes = 0
+    _in_head = True
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._begin_head()
+
+    def data_received(self, data: bytes) -> None:
+        if self._in_head:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._in_head and self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("")
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if not self._in_head:
+            self._begin_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._header_bytes += len(name) + len(value)
+        if self._header_bytes > MAX_HEAD_BYTES:
+            raise ValueError("the headers are too large")  # the parser stops, and send_400_response is called
+        super().on_header(name, value)
+
+    def send_400_response(self, msg: str) -> None:
+        if max(self._head_bytes, self._header_bytes) <= MAX_HEAD_BYTES:
+            super().send_400_response(msg)
+            return
+        self.transport.write(TOO_LARGE)
+        self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        self._end_head()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_head()
+        super().connection_lost(exc)
+
+    def _begin_head(self) -> None:
+        self._in_head, self._head_bytes, self._header_bytes = True, 0, 0
+        self._head_timer = self.loop.call_later(HEAD_S, self.transport.close)
+
+    def _end_head(self) -> None:
+        self._in_head = False
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
