@@ -1,6 +1,6 @@
 """Gateways in front of the sandbox, made on request and closed after the test."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,8 @@ def launch(hedgerow_sandbox: SandboxProcess, tmp_path: Path) -> Iterator[Callabl
     """Starts gateways as processes of their own: config_of's policy and tables."""
     with ExitStack() as running:
 
-        def make(policy: Any = None, **tables: Any) -> GatewayProcess:
+        def make(policy: Any = None, options: Sequence[str] = (), **tables: Any) -> GatewayProcess:
             config = config_of(hedgerow_sandbox, policy, **tables)
-            return running.enter_context(GatewayProcess(tmp_path, config))
+            return running.enter_context(GatewayProcess(tmp_path, config, options))
 
         yield make

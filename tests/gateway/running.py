@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -92,12 +92,12 @@ async def gateway_in_loop(
 class GatewayProcess:
     """`hedgerow serve FILE`, as a context manager that ends it; `log` is what it has said."""
 
-    def __init__(self, folder: Path, config: Mapping[str, Any] | str) -> None:
+    def __init__(self, folder: Path, config: Mapping[str, Any] | str, options: Sequence[str] = ()) -> None:
         self.file = folder / "hedgerow.toml"
         self.file.write_text(config if isinstance(config, str) else tomli_w.dumps(config))
         self.log: deque[str] = deque(maxlen=10_000)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from hedgerow.cli import main; main()", "serve", str(self.file)],
+            [sys.executable, "-c", "from hedgerow.cli import main; main()", "serve", str(self.file), *options],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

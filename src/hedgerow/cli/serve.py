@@ -1,6 +1,5 @@
 """`hedgerow serve`: the gateway."""
 
-import logging
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,16 +11,22 @@ from hedgerow.errors import HedgerowError
 __all__ = ["serve"]
 
 
-def serve(config: Annotated[Path, typer.Argument(help="hedgerow.toml")] = Path("hedgerow.toml")) -> None:
+def serve(
+    config: Annotated[Path, typer.Argument(help="hedgerow.toml")] = Path("hedgerow.toml"),
+    log_requests: Annotated[
+        bool, typer.Option("--log-requests", help="one JSON line per request, without content")
+    ] = False,
+) -> None:
     """One address in front of every provider: clients change only their base URL. Ends gracefully on SIGTERM and Ctrl-C; reads
     its file again when that changes, or on SIGHUP."""
     from hedgerow.gateway.config import load
     from hedgerow.gateway.house import Worker
+    from hedgerow.gateway.logs import set_up_logs
     from hedgerow.gateway.serving import bound_socket
     from hedgerow.gateway.serving import serve as serve_here
     from hedgerow.gateway.supervisor import Supervisor
 
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    set_up_logs(each_request=log_requests)
     try:
         read = load(config)
         for warning in read.warnings:
@@ -38,7 +43,9 @@ def serve(config: Annotated[Path, typer.Argument(help="hedgerow.toml")] = Path("
 
     try:
         if read.gateway.workers > 1:
-            raise typer.Exit(Supervisor(read.path, read.gateway.workers, listening, ready).run())
+            raise typer.Exit(
+                Supervisor(read.path, read.gateway.workers, listening, ready, log_requests=log_requests).run()
+            )
         serve_here(read, listening, Worker(), ready)
     except HedgerowError as error:
         print(f"hedgerow serve: {error}", file=sys.stderr)

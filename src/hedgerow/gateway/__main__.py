@@ -1,6 +1,5 @@
 """A worker as a process of its own, started by the supervisor with the socket to listen on."""
 
-import logging
 import os
 import socket
 import sys
@@ -10,6 +9,7 @@ from contextlib import suppress
 from hedgerow.errors import HedgerowError
 from hedgerow.gateway.config import load
 from hedgerow.gateway.house import Worker
+from hedgerow.gateway.logs import set_up_logs
 from hedgerow.gateway.serving import serve
 
 
@@ -19,8 +19,9 @@ def main() -> int:
     for name in ("worker", "of", "socket"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--tell", type=int)
+    parser.add_argument("--log-requests", action="store_true")
     asked = parser.parse_args()
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    set_up_logs(each_request=asked.log_requests)
 
     def ready() -> None:
         if asked.tell is not None:

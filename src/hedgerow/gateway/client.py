@@ -32,7 +32,8 @@ class Gone(Exception):
 
 class Client:
     """For one task, which reads the request and then writes the answer; `answering`: something has
-    been sent to it; `gone`: it has left; `read_whole`: nothing is left of its request."""
+    been sent to it; `gone`: it has left; `read_whole`: nothing is left of its request;
+    `kept`: what has been written of the body, if that is to be remembered."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.method: str = scope["method"]
@@ -40,6 +41,7 @@ class Client:
         self.raw_path: bytes = scope["raw_path"]
         self.raw_query: bytes = scope["query_string"]
         self.answering = self.gone = self.read_whole = False
+        self.kept: list[bytes] | None = None
         self._receive, self._send = receive, send
         self._done = False
 
@@ -97,9 +99,13 @@ class Client:
 
     async def write(self, data: bytes) -> None:
         """More of the body; waits while the client is slow to take it."""
+        if self.kept is not None:
+            self.kept.append(data)
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
         """The last of the body."""
+        if self.kept is not None:
+            self.kept.append(data)
         self._done = True  # before it is sent: then the server tells of the end as if the client had left
         await self._send({"type": "http.response.body", "body": data})

@@ -44,17 +44,26 @@ class Exchange:
         except Refused as refused:
             await self._refuse(refused.trouble, refused.headers)
             return
+        if self._house.config.gateway.record_bodies == "all":
+            self._client.kept = []
         task = asyncio.current_task()
         assert task is not None
         watch = asyncio.get_running_loop().create_task(self._client.cancel_when_gone(task))
         try:
             await self._answer(asked)
+            self._keep(asked)
         except asyncio.CancelledError:
             if not self._client.gone:
                 raise
             task.uncancel()
         finally:
             watch.cancel()
+
+    def _keep(self, asked: Asked) -> None:
+        """Write down what was asked, where the file says so, and what was answered."""
+        if (bodies := self._house.bodies) is not None:
+            answer = None if self._client.kept is None else b"".join(self._client.kept)
+            bodies.keep(asked.said.id or "", asked.wire, asked.address, answer)
 
     async def _answer(self, asked: Asked) -> None:
         house, route, wire = self._house, asked.route, asked.wire

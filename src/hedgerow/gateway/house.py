@@ -11,8 +11,10 @@ from pathlib import Path
 from hedgerow.clock import Clock, SystemClock
 from hedgerow.cost.ledger import TargetBilling
 from hedgerow.engine import Hedger
+from hedgerow.gateway.bodies import BodyFile, body_file_beside
 from hedgerow.gateway.client_keys import Keyring
 from hedgerow.gateway.config import Config, TargetConfig
+from hedgerow.gateway.logs import log_request
 from hedgerow.gateway.routes import Routes
 from hedgerow.gateway.upstream import Upstreams
 from hedgerow.policy.gate import Place
@@ -45,6 +47,7 @@ class House:
         self.keyring = Keyring(share=1 / worker.of, clock=worker.clock) if before is None else before.keyring
         same_store = before is not None and before.config.gateway.events == config.gateway.events
         self.store = before.store if before is not None and same_store else store_of(config.gateway.events)
+        self.bodies = BodyFile(body_file_beside(config.gateway.events)) if config.gateway.record_bodies else None
         self.upstreams = Upstreams() if before is None else before.upstreams
         self.hedgers: Mapping[str, Hedger] = {name: self._hedger(name) for name in config.policies}
         self.routes = Routes(config, self.hedgers)
@@ -60,6 +63,8 @@ class House:
                 await hedger.aclose()
         if after.store is not self.store:
             self.store.close()
+        if self.bodies is not None:
+            self.bodies.close()
 
     async def close(self) -> None:
         """Nothing more will come: close losers, connections and the store."""
@@ -67,6 +72,8 @@ class House:
             await hedger.aclose()
         await self.upstreams.close()
         self.store.close()
+        if self.bodies is not None:
+            self.bodies.close()
 
     def _hedger(self, name: str) -> Hedger:
         """A policy's hedger: the one from before if nothing has changed for it, else a new one that remembers what that knew."""
@@ -80,6 +87,7 @@ class House:
         elif bucket is not None and not bucket.requests:
             bucket.level /= self.worker.of
         hedger.subscribe(self.keyring.spent)
+        hedger.subscribe(log_request)
         return hedger
 
     def _new_hedger(self, name: str, state: Path | None) -> Hedger:

@@ -28,12 +28,21 @@ class Supervisor:
     Raises UnsupportedError on Windows, where a socket cannot be handed on to a child so simply.
     """
 
-    def __init__(self, config: Path, count: int, listening: socket.socket, ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: Path,
+        count: int,
+        listening: socket.socket,
+        ready: Callable[[], None],
+        *,
+        log_requests: bool = False,
+    ) -> None:
         if sys.platform == "win32":
             raise UnsupportedError(
                 "several workers need Linux or macOS: use workers = 1, or several gateways on ports of their own"
             )
         self._config, self._count, self._listening, self._ready = config, count, listening, ready
+        self._options = ["--log-requests"] if log_requests else []
         self._workers: dict[int, subprocess.Popen[bytes]] = {}
         self._started_s: dict[int, float] = {}
         self._short_lives, self._ending = 0, False
@@ -66,7 +75,7 @@ class Supervisor:
             "--of",
             str(self._count),
         ]
-        command += ["--socket", str(self._listening.fileno())]
+        command += ["--socket", str(self._listening.fileno()), *self._options]
         handed_on = [self._listening.fileno()]
         if tell is not None:
             command += ["--tell", str(tell)]

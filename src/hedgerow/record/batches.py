@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
 from weakref import ref
 
 from hedgerow.values.event import Event
@@ -23,22 +24,25 @@ CLOSING_S = 10.0
 log = logging.getLogger("hedgerow")
 
 
-class BatchWriter:
+Item = TypeVar("Item")
+
+
+class BatchWriter(Generic[Item]):
     """`write` is called with a batch in the writer's thread, `finish` at the end; both may raise OSError or the store's own
     errors. After a fork the child starts a thread of its own; what waited at the fork is the parent's to write."""
 
-    def __init__(self, name: str, write: Callable[[Sequence[Event]], None], finish: Callable[[], None]) -> None:
+    def __init__(self, name: str, write: Callable[[Sequence[Item]], None], finish: Callable[[], None]) -> None:
         self.lost = 0
         self._name, self._write, self._finish = name, write, finish
         self._wakes = threading.Condition()
-        self._waiting: deque[Event] = deque()
+        self._waiting: deque[Item] = deque()
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._starting = {self._pid: threading.Lock()}  # a child has its own: the parent's may be held at the fork
         self._busy = self._closed = self._failing = False
 
-    def append(self, event: Event) -> None:
-        """Queue one more event."""
+    def append(self, event: Item) -> None:
+        """Queue one more."""
         if self._closed:
             return
         if self._thread is None or self._pid != os.getpid():
@@ -121,7 +125,7 @@ class BatchWriter:
             self._finish()
         return not over
 
-    def _written(self, batch: Sequence[Event]) -> bool:
+    def _written(self, batch: Sequence[Item]) -> bool:
         try:
             self._write(batch)
         except Exception as error:  # said in the log, once until it works again
@@ -142,7 +146,7 @@ class BatchWriter:
 class BatchedStore:
     """What stores on disk have in common: they keep events by a BatchWriter, `self._writer`."""
 
-    _writer: BatchWriter
+    _writer: BatchWriter[Event]
 
     def append(self, event: Event) -> None:
         """Keep one more event."""
@@ -162,9 +166,9 @@ class BatchedStore:
         self._writer.close()
 
 
-def _run(target: "ref[BatchWriter]") -> None:
+def _run(target: "ref[BatchWriter[Any]]") -> None:
     """A writer that is dropped without close() ends as well: the thread holds it only while it works or has work."""
-    writer: BatchWriter | None = None
+    writer: BatchWriter[Any] | None = None
     while True:
         writer = writer or target()
         if writer is None or not writer.turn():
@@ -173,7 +177,7 @@ def _run(target: "ref[BatchWriter]") -> None:
             writer = None
 
 
-def _close_at_exit(target: "ref[BatchWriter]") -> None:
+def _close_at_exit(target: "ref[BatchWriter[Any]]") -> None:
     """A program that ends without closing its clients loses nothing."""
     writer = target()
     if writer is not None:

@@ -12,7 +12,7 @@ from hedgerow.record.batches import BatchedStore, BatchWriter
 from hedgerow.values.event import Event
 from hedgerow.values.event_columns import event_of_rows
 
-__all__ = ["JsonlStore"]
+__all__ = ["JsonlStore", "append_lines"]
 
 
 class JsonlStore(BatchedStore):
@@ -38,11 +38,16 @@ class JsonlStore(BatchedStore):
 
     def _write(self, batch: Sequence[Event]) -> None:
         lines = b"".join(orjson.dumps(event.as_dict(), option=orjson.OPT_APPEND_NEWLINE) for event in batch)
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        try:
-            start = os.fstat(descriptor).st_size
-            if os.write(descriptor, lines) < len(lines):
-                os.ftruncate(descriptor, start)  # a disk that is full takes a part: none of it is better
-                raise OSError("the disk is full")
-        finally:
-            os.close(descriptor)
+        append_lines(self.path, lines)
+
+
+def append_lines(path: Path, lines: bytes, mode: int = 0o666) -> None:
+    """One write of whole lines at the end of a file, or none of them. mode: of a new file. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, mode)
+    try:
+        start = os.fstat(descriptor).st_size
+        if os.write(descriptor, lines) < len(lines):
+            os.ftruncate(descriptor, start)  # a disk that is full takes a part: none of it is better
+            raise OSError("the disk is full")
+    finally:
+        os.close(descriptor)
