@@ -4,10 +4,20 @@ python docs/generate.py [--check]
 """
 
 import inspect
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import hedgerow
+from hedgerow.gateway.sections import (
+    ClientKeySection,
+    GatewaySection,
+    PriceSection,
+    RouteSection,
+    SloSection,
+    TargetSection,
+)
 
 HERE = Path(__file__).parent / "reference"
 INTERNAL = {
@@ -45,7 +55,41 @@ def api_page() -> str:
     return "\n".join(lines)
 
 
-PAGES = {"policy.md": policy_page, "api.md": api_page}
+def gateway_page() -> str:
+    """Every key of the gateway's file but the policies'."""
+    lines = [
+        GENERATED,
+        "# hedgerow.toml",
+        "",
+        "The gateway's file; [how it is used](../guides/gateway.md). `[policy.NAME]` takes",
+    ]
+    lines += ["every [policy setting](policy.md); in a gateway `control_share` is 0.02 unless you say otherwise.", ""]
+    for section in (GatewaySection, TargetSection, RouteSection, SloSection, PriceSection, ClientKeySection):
+        lines += [f"## {inspect.getdoc(section)}", "", "| key | default | allowed | meaning |", "|---|---|---|---|"]
+        schema = section.model_json_schema()
+        for name, field in section.model_fields.items():
+            default = "must be given" if field.is_required() else f"`{field.get_default(call_default_factory=True)!r}`"
+            allowed = _allowed(schema["properties"][name])
+            lines.append(f"| `{name}` | {default} | {allowed} | {field.description} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _allowed(schema: dict[str, Any]) -> str:
+    """A field's JSON schema in words."""
+    kinds = [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
+    kind = {**schema, **kinds[0]}
+    if choices := kind.get("enum"):
+        return ", ".join(f"`{json.dumps(each)}`" for each in choices)
+    words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true`, `false`"}
+    text = words.get(kind.get("type", ""), kind.get("type", "").replace("array", "list").replace("object", "table"))
+    bounds = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤"}
+    limits = [f"{sign} {kind[name]}" for name, sign in bounds.items() if name in kind]
+    pattern = [f"`{kind['pattern']}`"] if "pattern" in kind else []
+    return " ".join([text, *limits, *pattern])
+
+
+PAGES = {"policy.md": policy_page, "api.md": api_page, "gateway.md": gateway_page}
 
 
 def main() -> int:

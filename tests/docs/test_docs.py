@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 import hedgerow
+from hedgerow.gateway.config import load
 from hedgerow.testing.process import SandboxProcess
 from hedgerow.values.event import AttemptEvent, Event
 
@@ -39,6 +40,19 @@ def test_every_field_of_the_record_is_explained(kind: type) -> None:
     page = (ROOT / "docs" / "reference" / "events.md").read_text()
     for field in dataclasses.fields(kind):
         assert f"`{field.name}`" in page, f"{kind.__name__}.{field.name} is not explained"
+
+
+def test_the_gateways_example_file_and_the_tables_of_its_guide_are_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "SEGMENTS"):
+        monkeypatch.setenv(name, "k")
+    assert load(ROOT / "deploy" / "hedgerow.toml").warnings == ()
+    guide = (ROOT / "docs" / "guides" / "gateway.md").read_text()
+    tables = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "hedgerow.toml").write_text("\n".join(tables).replace('sha256 = "…"', f'sha256 = "{"0" * 64}"'))
+    config = load(tmp_path / "hedgerow.toml")
+    assert (len(config.routes), len(config.client_keys)) == (1, 1)
 
 
 def test_every_public_name_has_a_docstring() -> None:

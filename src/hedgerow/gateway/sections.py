@@ -22,16 +22,24 @@ class Section(BaseModel):
 class GatewaySection(Section):
     """`[gateway]`"""
 
-    listen: str = "127.0.0.1:8700"
-    workers: int = Field(default=1, ge=1, le=64)
-    events: str | None = None
-    state: str | None = None
-    shared_state: str | None = None
-    admin_key: str | None = None
-    max_body: int = Field(default=20_000_000, ge=1_000, le=1_000_000_000)
-    record_bodies: Literal[False, True, "all"] = False
-    currency: str = Field(default="USD", pattern="^[A-Z]{3}$")
-    usd_rate: float = Field(default=1.0, gt=0)
+    listen: str = Field(default="127.0.0.1:8700", description="HOST:PORT; port 0 takes a free one")
+    workers: int = Field(
+        default=1, ge=1, le=64, description="processes on one socket; budgets and limits are shared out"
+    )
+    events: str | None = Field(
+        default=None, description="where records are kept: sqlite:///hedgerow.db, jsonl:///calls.jsonl"
+    )
+    state: str | None = Field(default=None, description="a folder that keeps what was learnt over restarts")
+    shared_state: str | None = Field(default=None, description="not in this version: refused")
+    admin_key: str | None = Field(default=None, repr=False, description="bearer token for /admin/…; a text or env:NAME")
+    max_body: int = Field(
+        default=20_000_000, ge=1_000, le=1_000_000_000, description='largest request: bytes, or "20MB"'
+    )
+    record_bodies: Literal[False, True, "all"] = Field(
+        default=False, description="true keeps requests for replay beside the events, all also answers"
+    )
+    currency: str = Field(default="USD", pattern="^[A-Z]{3}$", description="of reports")
+    usd_rate: float = Field(default=1.0, gt=0, description="units of that currency for one USD")
 
     @field_validator("max_body", mode="before")
     @classmethod
@@ -46,54 +54,64 @@ class GatewaySection(Section):
 class TargetSection(Section):
     """`[[target]]`"""
 
-    name: Name
-    like: str | None = None
-    dialect: Literal["openai", "anthropic", "gemini"] | None = None
-    base_url: str | None = None
-    api_key: str | None = Field(default=None, repr=False)
-    cancel_billing: Literal["so_far", "full", "none", "unknown"] = "unknown"
-    prefill: bool = False
-    set: dict[str, Any] = Field(default_factory=dict[str, Any])
+    name: Name = Field(description="how routes, events and headers call it")
+    like: str | None = Field(default=None, description="another target, whose values hold where this one has none")
+    dialect: Literal["openai", "anthropic", "gemini"] | None = Field(default=None, description="the API it speaks")
+    base_url: str | None = Field(default=None, description="as the SDK of that API takes it")
+    api_key: str | None = Field(
+        default=None, repr=False, description='a text, env:NAME, or "client": the client\'s own goes through'
+    )
+    cancel_billing: Literal["so_far", "full", "none", "unknown"] = Field(
+        default="unknown", description="what it charges for a call that was closed"
+    )
+    prefill: bool = Field(default=False, description="does it go on from the beginning of an answer")
+    set: dict[str, Any] = Field(default_factory=dict[str, Any], description="laid over the client's JSON body")
 
 
 class RouteSection(Section):
-    """`[[route]]`"""
+    """`[[route]]`; the first that fits counts"""
 
-    path: str = Field(pattern="^[/*]")
-    model: str = "*"
-    targets: list[str] = Field(min_length=1, max_length=8)
-    policy: str | None = None
+    path: str = Field(pattern="^[/*]", description="of the client's address; * stands for anything")
+    model: str = Field(default="*", description="asked for; * stands for anything, case does not matter")
+    targets: list[str] = Field(
+        min_length=1, max_length=8, description="the primary, then where its backups go, in order"
+    )
+    policy: str | None = Field(default=None, description="a [policy.NAME]; left out: the defaults")
 
 
 class SloSection(Section):
-    """`[slo.NAME]`"""
+    """`[slo.NAME]`; reports are to be measured against it"""
 
-    first_token_p99_s: float | None = Field(default=None, gt=0)
-    full_response_p99_s: float | None = Field(default=None, gt=0)
-    extra_cost: float | None = Field(default=None, ge=0)
+    first_token_p99_s: float | None = Field(default=None, gt=0, description="seconds")
+    full_response_p99_s: float | None = Field(default=None, gt=0, description="seconds")
+    extra_cost: float | None = Field(default=None, ge=0, description="share of spend")
 
 
 class PriceSection(Section):
-    """`[[price]]`, USD per million tokens"""
+    """`[[price]]`; before the public list"""
 
-    model: str
-    input: Usd
-    output: Usd
-    cached: Usd | None = None
-    provider: str | None = None
-    service_tier: str | None = None
+    model: str = Field(description="a name or a pattern")
+    input: Usd = Field(description="USD per million tokens")
+    output: Usd = Field(description="USD per million tokens")
+    cached: Usd | None = Field(default=None, description="of cached input; left out: no discount")
+    provider: str | None = Field(default=None, description="pattern for the target's host; left out: any")
+    service_tier: str | None = Field(default=None, description="priority…; left out: any")
 
 
 class ClientKeySection(Section):
-    """`[[client_key]]`"""
+    """`[[client_key]]`; `hedgerow key new NAME` prints it"""
 
-    name: Name
-    sha256: str = Field(pattern="^[0-9a-f]{64}$")
-    segment: Name | None = None
-    trust_segment: Literal["off", "header", "signed"] = "off"
-    segment_secret: str | None = Field(default=None, repr=False)
-    requests_per_minute: int | None = Field(default=None, ge=1)
-    usd_per_day: float | None = Field(default=None, gt=0)
+    name: Name = Field(description="how events and limits call it")
+    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="of the key, in hexadecimal")
+    segment: Name | None = Field(default=None, description="the class of caller that it stands for")
+    trust_segment: Literal["off", "header", "signed"] = Field(
+        default="off", description="may a request name another segment: never, always, or if it is signed"
+    )
+    segment_secret: str | None = Field(default=None, repr=False, description="what signs segments; a text or env:NAME")
+    requests_per_minute: int | None = Field(default=None, ge=1, description="left out: no limit")
+    usd_per_day: float | None = Field(
+        default=None, gt=0, description="by the upper bound of costs, UTC; left out: no limit"
+    )
 
 
 class File(Section):
