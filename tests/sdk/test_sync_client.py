@@ -182,3 +182,34 @@ def test_used_inside_its_own_thread_it_says_so_instead_of_waiting_for_ever(hedge
     ask(client, "sync/hooked", QUICK)
     eventually(lambda: bool(said))
     assert "own thread" in str(said[0].__cause__ or said[0])
+
+
+def test_a_trace_of_the_users_own_is_told_of_each_attempt(hedgerow_sandbox: SandboxProcess) -> None:
+    told: list[str] = []
+    soon = hedgerow.Policy(trigger="response", delay=0.05, budget="off")
+    with httpx2.Client(transport=hedgerow.Transport(httpx2.HTTPTransport(), policy=soon)) as client:
+        request = client.build_request(
+            "POST",
+            f"{hedgerow_sandbox.url}/v1/chat/completions",
+            json={"model": "m", "messages": MESSAGES},
+            headers=scripted("trace", SLOW, QUICK),
+            extensions={"trace": lambda name, _info: told.append(name)},
+        )
+        assert client.send(request).status_code == 200
+    assert told.count("connection.connect_tcp.started") == 2
+
+
+def test_a_transport_that_does_more_than_its_settings_say_is_refused(hedgerow_sandbox: SandboxProcess) -> None:
+    class Counting(httpx2.HTTPTransport):
+        def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+            return super().handle_request(request)
+
+    with pytest.raises(hedgerow.UnsupportedError, match="Counting cannot be hedged"):
+        hedgerow.Transport(Counting())
+    with (
+        OpenAI(
+            base_url=f"{hedgerow_sandbox.url}/v1", api_key="k", http_client=httpx2.Client(transport=Counting())
+        ) as sdk,
+        pytest.raises(hedgerow.UnsupportedError, match="Counting cannot be hedged"),
+    ):
+        hedgerow.hedged(sdk)

@@ -6,6 +6,7 @@ Wrapping an existing client needs them: there is no public way to ask a client f
 import copy
 import sys
 from collections.abc import Callable
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 import httpx2
@@ -84,7 +85,7 @@ def async_twin(transport: AnyTransport) -> httpx2.AsyncHTTPTransport:
     for transports other than httpx2's own: nobody else's could be interrupted in the middle of a read."""
     import httpcore2
 
-    pool = getattr(transport, "_pool", None) if is_plain(transport) else None
+    pool = getattr(transport, "_pool", None) if is_plain(transport) and not _sends_its_own_way(transport) else None
     kind = type(pool).__name__
     name = ASYNC_POOLS.get(kind) or (kind if kind in ASYNC_POOLS.values() else None)
     backend = getattr(pool, "_network_backend", None)
@@ -100,6 +101,14 @@ def async_twin(transport: AnyTransport) -> httpx2.AsyncHTTPTransport:
     twin = httpx2.AsyncHTTPTransport.__new__(httpx2.AsyncHTTPTransport)
     vars(twin)["_pool"] = twin_pool
     return twin
+
+
+def _sends_its_own_way(transport: AnyTransport) -> bool:
+    """Does a subclass, or an instance that was instrumented, do more than its settings say? A twin would not do it."""
+    kind, sends = httpx2.HTTPTransport, "handle_request"
+    if isinstance(transport, httpx2.AsyncHTTPTransport):
+        kind, sends = httpx2.AsyncHTTPTransport, "handle_async_request"
+    return getattr_static(transport, sends) is not getattr_static(kind, sends)
 
 
 def is_plain(transport: AnyTransport) -> bool:

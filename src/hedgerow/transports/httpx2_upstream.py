@@ -1,6 +1,7 @@
 """httpx2 behind the upstream interface: one request, and how to send it to each of its targets."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from inspect import isawaitable
 from types import AsyncGeneratorType
 from typing import Any
 
@@ -87,15 +88,21 @@ class _Trace:
     itself out again, since each event costs; a trace of the user's own stays."""
 
     def __init__(self, notes: ConnectionNotes, extensions: dict[str, Any]) -> None:
-        self._notes, self._extensions, self._users = notes, extensions, extensions.get("trace")
+        self._notes, self._extensions = notes, extensions
+        self._users: Any = extensions.get("trace")
 
     async def __call__(self, name: str, info: dict[str, Any]) -> None:
         self._notes.connected(reused=not name.startswith(("connection.", "socks", "proxy")))
         if self._users is None:
             self._extensions.pop("trace", None)
             return
-        self._extensions["trace"] = self._users
-        await self._users(name, info)
+        self._extensions["trace"] = self._tell
+        await self._tell(name, info)
+
+    async def _tell(self, name: str, info: dict[str, Any]) -> None:
+        said = self._users(name, info)
+        if isawaitable(said):  # that of a synchronous client is a plain function
+            await said
 
 
 def _named(
