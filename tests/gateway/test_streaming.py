@@ -141,21 +141,24 @@ async def test_a_proxy_in_front_is_told_not_to_buffer(start: Start) -> None:
     assert "content-encoding" not in got.headers
 
 
+def reader_of(gateway: Running, case: str) -> socket.socket:
+    """Has asked for a very long stream at full speed, and reads nothing of it."""
+    url = urlsplit(gateway.url)
+    body = json.dumps(CHAT | {"max_tokens": 200_000}).encode()
+    script = {"first_token_s": 0.0, "token_s": 0.0, "tokens": 200_000}
+    head = {"host": "g", "content-length": str(len(body)), **scripted(case, script)}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+    reader = socket.create_connection((url.hostname, url.port))
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    reader.sendall(f"POST {PATHS['openai']} HTTP/1.1\r\n{lines}\r\n".encode() + body)
+    return reader
+
+
 async def test_a_slow_reader_holds_the_provider_back_and_nothing_piles_up(
     start: Start, hedgerow_sandbox: SandboxProcess
 ) -> None:
     gateway = await start({"trigger": "off"})
-    url = urlsplit(gateway.url)
-    body = json.dumps(CHAT | {"max_tokens": 200_000}).encode()
-    head = {
-        "host": "g",
-        "content-length": str(len(body)),
-        **scripted("slow", {"first_token_s": 0.0, "token_s": 0.0, "tokens": 200_000}),
-    }
-    lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
-    with socket.create_connection((url.hostname, url.port)) as reader:
-        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        reader.sendall(f"POST {PATHS['openai']} HTTP/1.1\r\n{lines}\r\n".encode() + body)
+    with reader_of(gateway, "slow"):
         written: list[int] = [-1]
 
         def stands_still() -> bool:
@@ -170,3 +173,13 @@ async def test_a_slow_reader_holds_the_provider_back_and_nothing_piles_up(
         assert 0 < written[-1] < 100_000
     await idle(hedgerow_sandbox)
     assert outcomes(hedgerow_sandbox, "slow") == ["disconnected"]
+
+
+async def test_a_client_that_takes_nothing_for_too_long_is_cut_off_and_its_stream_ended(
+    start: Start, hedgerow_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hedgerow.gateway.patience.READING_PAUSE_S", 0.3)
+    gateway = await start({"trigger": "off"})
+    with reader_of(gateway, "stuck"):
+        await eventually(lambda: outcomes(hedgerow_sandbox, "stuck") == ["disconnected"])
+        await eventually(lambda: gateway.hedger.stats()["in_flight"] == 0)

@@ -1,5 +1,6 @@
 """`hedgerow key`: client keys of the gateway."""
 
+import re
 import secrets
 import sys
 from pathlib import Path
@@ -17,7 +18,10 @@ PREFIX = "hr-"
 def new_key(name: Annotated[str, typer.Argument(help="whose it is: ios-app")]) -> None:
     """Makes a client key. It is printed once, with the lines for hedgerow.toml, which keep only its hash."""
     from hedgerow.gateway.client_keys import digest_of
+    from hedgerow.gateway.sections import NAME
 
+    if not re.match(NAME, name):
+        raise typer.BadParameter(f"{name!r} is not possible: allowed are letters, digits, . _ and -, at most 64")
     key = PREFIX + secrets.token_urlsafe(32)
     print(f"the key, shown only now: {key}", file=sys.stderr)
     print(f'[[client_key]]\nname = "{name}"\nsha256 = "{digest_of(key)}"')

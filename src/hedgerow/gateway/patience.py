@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with limits on how long and how large a request's head may be, which it has none of itself."""
+"""uvicorn's HTTP protocol with limits that it has none of itself: on a request's head, and on a client that stops reading."""
 
 import asyncio
 
@@ -8,13 +8,16 @@ __all__ = ["MAX_HEAD_BYTES", "PatientProtocol"]
 
 HEAD_S = 30.0  # from the connection, or from the first byte of a later request, to the end of the head
 MAX_HEAD_BYTES = 65_536
+READING_PAUSE_S = 120.0  # a client that takes nothing of its answer for so long
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """One connection. A client that opens it and says nothing, or says it a byte a minute, does not keep it."""
+    """One connection. A client that opens it and says nothing, or says it a byte a minute, does not keep it; nor one that does
+    not take its answer, for which a provider's stream is held open."""
 
     _head_timer: asyncio.TimerHandle | None = None
+    _reading_timer: asyncio.TimerHandle | None = None
     _head_bytes = _header_bytes = 0
     _in_head = True
 
@@ -51,9 +54,23 @@ class PatientProtocol(HttpToolsProtocol):
         self._end_head()
         super().on_headers_complete()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._reading_timer = self.loop.call_later(READING_PAUSE_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._end_reading()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_head()
+        self._end_reading()
         super().connection_lost(exc)
+
+    def _end_reading(self) -> None:
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
+            self._reading_timer = None
 
     def _begin_head(self) -> None:
         self._in_head, self._head_bytes, self._header_bytes = True, 0, 0

@@ -5,9 +5,19 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-__all__ = ["ClientKeySection", "File", "GatewaySection", "PriceSection", "RouteSection", "SloSection", "TargetSection"]
+__all__ = [
+    "NAME",
+    "ClientKeySection",
+    "File",
+    "GatewaySection",
+    "PriceSection",
+    "RouteSection",
+    "SloSection",
+    "TargetSection",
+]
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+Name = Annotated[str, Field(pattern=NAME)]
 Usd = Annotated[float, Field(ge=0)]
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(B|kB|KB|MB|GB|KiB|MiB|GiB)?\s*")
 BYTES_PER_UNIT = {"B": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
