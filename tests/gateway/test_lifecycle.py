@@ -127,6 +127,15 @@ def test_of_several_workers_one_that_is_killed_loses_only_its_calls(
 
 
 @posix
+def test_workers_end_when_their_supervisor_is_gone(launch: Launch) -> None:
+    gateway = launch(gateway={"listen": "127.0.0.1:0", "workers": 2})
+    workers = psutil.Process(gateway.process.pid).children()
+    _until(lambda: {gateway.get("/admin/stats").json()["worker"] for _ in range(10)} == {0, 1})
+    gateway.process.kill()
+    _until(lambda: not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers))
+
+
+@posix
 def test_the_budgets_start_is_shared_out_among_workers(launch: Launch) -> None:
     gateway = launch({"budget": 0.05}, gateway={"listen": "127.0.0.1:0", "workers": 2})
     seen = {}

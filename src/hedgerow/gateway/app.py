@@ -24,11 +24,12 @@ log = logging.getLogger("hedgerow")
 class Gateway:
     """An ASGI application. Belongs to one event loop, on which it starts with the lifespan protocol.
 
-    `config` is the one it started with, `house` what is in force; `draining`: no new calls should come.
+    `config` is the one it started with, `worker` which of the processes it is, `house` what is in force; `draining`: no new
+    calls should come.
     """
 
     def __init__(self, config: Config, worker: Worker | None = None) -> None:
-        self.config, self._worker = config, worker or Worker()
+        self.config, self.worker = config, worker or Worker()
         self.house: House | None = None
         self.draining = False
         self._leaving: set[asyncio.Task[None]] = set()
@@ -45,9 +46,9 @@ class Gateway:
         assert before is not None
         try:
             config = load(before.config.path)
-            if config.gateway.listen != before.config.gateway.listen or config.gateway.workers != self._worker.of:
+            if config.gateway.listen != before.config.gateway.listen or config.gateway.workers != self.worker.of:
                 log.warning("listen and workers take effect at the next start")
-            after = House(config, self._worker, before)
+            after = House(config, self.worker, before)
         except (SettingError, OSError) as error:
             log.error("the configuration was not reloaded, the old one stays in force: %s", error)
             return False
@@ -63,7 +64,7 @@ class Gateway:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        self.house = House(self.config, self._worker)
+        self.house = House(self.config, self.worker)
         await send({"type": "lifespan.startup.complete"})
         await receive()
         for leaving in self._leaving:

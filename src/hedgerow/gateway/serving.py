@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable, Generator
@@ -100,11 +101,12 @@ class _Server(uvicorn.Server):
         self._reloading = asyncio.get_running_loop().create_task(self._gateway.reload())
 
     async def _watch(self) -> None:
-        """Reload when the file changes."""
-        config = self._gateway.config
+        """Reload when the file changes; end when the supervisor is gone, which nobody else would tell a worker."""
+        config, parent = self._gateway.config, os.getppid()
         seen = _changed(config)
         while True:
             await asyncio.sleep(WATCH_S)
+            self.should_exit |= self._gateway.worker.of > 1 and os.getppid() != parent
             if (now := _changed(config)) not in (seen, None):
                 seen = now
                 await self._gateway.reload()
