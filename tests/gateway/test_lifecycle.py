@@ -38,8 +38,13 @@ class InThread:
         self._thread = threading.Thread(target=self._run, args=(gateway, case, attempts), daemon=True)
         self._thread.start()
 
-    def wait(self) -> httpx2.Response:
+    def end(self) -> None:
+        """Wait for the answer, or the error."""
         self._thread.join(30.0)
+
+    def wait(self) -> httpx2.Response:
+        """Its answer."""
+        self.end()
         assert self.response is not None, self.error
         return self.response
 
@@ -116,7 +121,7 @@ def test_of_several_workers_one_that_is_killed_loses_only_its_calls(
     victim = max(master.children(), key=lambda child: len(child.net_connections()))
     victim.send_signal(signal.SIGKILL)
     for each in running:
-        each._thread.join(30.0)
+        each.end()
     answered = [each for each in running if each.response is not None and "lived" in each.response.text]
     assert len(answered) < 12
     assert all(each.response is not None or each.error is not None for each in running)
