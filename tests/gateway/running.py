@@ -15,6 +15,7 @@ import httpx2
 import tomli_w
 from tests.sdk.racing import PATIENCE_S
 
+import hedgerow
 from hedgerow.clock import Clock, SystemClock
 from hedgerow.engine import Hedger
 from hedgerow.gateway.app import Gateway
@@ -25,6 +26,7 @@ from hedgerow.testing.process import SandboxProcess
 
 __all__ = ["GatewayProcess", "Running", "config_of", "gateway_in_loop"]
 
+SOURCE = str(Path(hedgerow.__file__).parents[1])
 SOON: Mapping[str, Any] = {"trigger": "first_token", "delay": 0.05, "budget": "off", "control_share": 0.0}
 
 
@@ -103,7 +105,7 @@ class GatewayProcess:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (SOURCE, os.environ.get("PYTHONPATH"))))},
         )
         self._listening = threading.Event()
         self.url = ""

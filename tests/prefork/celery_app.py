@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.prefork.queue import TASK, queue_of_environment
+from tests.prefork.file_broker import TASK, queue_of_environment
 from tests.prefork.rescuing import Rescuer, end_with_starter
 
 __all__ = ["app"]

@@ -163,7 +163,7 @@ def test_gunicorns_preloaded_workers_rescue_their_calls(hedgerow_sandbox: Sandbo
 
 def test_celerys_forked_pool_rescues_its_calls(hedgerow_sandbox: SandboxProcess, tmp_path: Path) -> None:
     pytest.importorskip("celery")
-    from tests.prefork.queue import FOLDER, Asker
+    from tests.prefork.file_broker import FOLDER, Asker
 
     options = ["--pool", "prefork", "--concurrency", str(WORKERS), "--loglevel", "INFO"]
     options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]

@@ -78,7 +78,7 @@ class MessageReader(TypedEventReader):
         """The start of a block, or a whole one."""
         if not is_object(block):
             return
-        kind = block.get("type")
+        kind = text_of(block.get("type"))
         if kind in CALLS or kind in SERVER_CALLS:
             called_with = block.get("input")
             self._take(_length(block.get("name")), visible=True, useful=kind in CALLS)

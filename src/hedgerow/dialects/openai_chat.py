@@ -98,7 +98,7 @@ def _input_tokens_estimate(body: Mapping[str, object]) -> int:
         if isinstance(content, str):
             chars += len(content)
         for part in _objects(content):
-            if part.get("type") in ATTACHMENT_PARTS:
+            if text_of(part.get("type")) in ATTACHMENT_PARTS:
                 attachments += 1
             else:
                 chars += len(text_of(part.get("text")) or "")

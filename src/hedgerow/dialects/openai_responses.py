@@ -90,7 +90,7 @@ def _input_tokens_estimate(body: Mapping[str, object]) -> int:
         elif is_array(item):
             waiting.extend(item)
         elif is_object(item):
-            if item.get("type") in ATTACHMENTS:
+            if text_of(item.get("type")) in ATTACHMENTS:
                 attachments += 1
                 continue
             chars += sum(len(text_of(item.get(field)) or "") for field in TEXT_FIELDS)

@@ -130,7 +130,7 @@ def _parts_of(response: dict[str, object]) -> list[dict[str, object]]:
 
 def _is_useful(item: dict[str, object]) -> bool:
     if item.get("type") != "message":
-        return item.get("type") not in ON_THE_WAY
+        return text_of(item.get("type")) not in ON_THE_WAY
     content = item.get("content")
     return any(
         is_object(part) and (part.get("text") or part.get("refusal") or part.get("data"))
