@@ -4,10 +4,13 @@ tests of more than one folder need."""
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.gateway.running import Running, config_of, gateway_in_loop
 
 PLUGIN = "hedgerow.testing.plugin"
 
@@ -27,5 +30,17 @@ async def speak(hedgerow_sandbox: Any, adapter: Any, sync: bool) -> AsyncIterato
             speaker = adapter.speaker(hedgerow_sandbox, sync=sync, **settings)
             speakers.push_async_callback(speaker.shut)
             return speaker
+
+        yield make
+
+
+@pytest.fixture
+async def start(hedgerow_sandbox: Any, tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
+    """Starts gateways in the test's loop: config_of's policy and tables."""
+    async with AsyncExitStack() as running:
+
+        async def make(policy: Any = None, *, clock: Any = None, **tables: Any) -> Running:
+            config = config_of(hedgerow_sandbox, policy, **tables)
+            return await running.enter_async_context(gateway_in_loop(tmp_path, config, clock=clock))
 
         yield make

@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx2
+import openai
 import pytest
 from openai import AsyncOpenAI
+from tests.cases.through_gateway import OfGateway
 from tests.sdk.racing import ask, eventually, scripted, stream
 
 import hedgerow
@@ -36,6 +38,16 @@ class JumpingClock(SystemClock):
     def jump(self, seconds: float) -> None:
         """Let so much time have passed. Only between calls: timers that are set do not notice."""
         self._jumped_s += seconds
+
+
+def times_out(client: AsyncOpenAI, why: str = "") -> Any:
+    """A block in which a call runs out of a time-out of the policy. The library's caller sees the SDK's own, the gateway's client
+    a 504, or an error in the stream that has begun."""
+    if not isinstance(client, OfGateway):
+        return pytest.raises(openai.APITimeoutError, check=lambda error: why in str(error.__cause__))
+    return pytest.raises(
+        openai.APIError, match=why or "timeout", check=lambda error: getattr(error, "status_code", 504) == 504
+    )
 
 
 def raw(*events: object) -> str:

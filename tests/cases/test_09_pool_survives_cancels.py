@@ -22,6 +22,8 @@ from tests.sdk.threaded import in_thread
 
 from hedgerow.testing.process import SandboxProcess
 
+pytestmark = pytest.mark.library_only(reason="the pool is the SDK's; the gateway's own has no limit")
+
 Places = Callable[..., dict[str, Any]]
 STUCK = {"first_token_s": NEVER_S}
 SLOWER = {"first_token_s": 0.1}

@@ -106,6 +106,7 @@ async def clings(hedge: Hedge) -> AsyncIterator[Clings]:
         losers.release.set()  # closing the client waits for its losers
 
 
+@pytest.mark.library_only(reason="what clings stands inside a client's transport")
 @whole_and_streamed
 @pytest.mark.parametrize("then", ["gives in", "fails", "answers after all"])
 @pytest.mark.parametrize(
@@ -141,6 +142,7 @@ async def test_the_answer_is_there_while_the_loser_still_clings(
     assert event.attempts[loser].close_s is not None
 
 
+@pytest.mark.library_only(reason="what clings stands inside a client's transport")
 async def test_what_a_loser_brings_late_is_closed_unread(clings: Clings, hedgerow_sandbox: SandboxProcess) -> None:
     losers, client = clings("answers after all")
     task = asyncio.current_task()

@@ -135,9 +135,8 @@ ANYBODYS = [
     context_left,
     context_left_by_an_error,
     loop_left,
-    forgotten,
-    forgotten_in_a_cycle,
 ]
+FORGETTING = [forgotten, forgotten_in_a_cycle]
 OF_TASKS = [reader_cancelled, reader_cancelled_twice, reader_cancelled_often]
 NO_TIMERS = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that interrupt")
 OF_THREADS = [forgotten_by_a_thread, pytest.param(reader_interrupted, marks=NO_TIMERS)]
@@ -162,6 +161,15 @@ async def expect_closed(
 @each_race
 @pytest.mark.parametrize("leave", ANYBODYS)
 async def test_leaving_a_stream_closes_everything(
+    hedge: Hedge, hedgerow_sandbox: SandboxProcess, leave: Leave, attempts: list[dict[str, Any]]
+) -> None:
+    await expect_closed(hedge, hedgerow_sandbox, leave, attempts)
+
+
+@each_race
+@pytest.mark.parametrize("leave", FORGETTING)
+@pytest.mark.library_only(reason="a plain client keeps the connection of a stream that its caller has forgotten")
+async def test_a_stream_that_is_forgotten_closes_everything(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess, leave: Leave, attempts: list[dict[str, Any]]
 ) -> None:
     await expect_closed(hedge, hedgerow_sandbox, leave, attempts)
@@ -220,6 +228,7 @@ class _Body(httpx2.AsyncByteStream):
 
 @pytest.mark.parametrize("cancels", [1, 2, 3])
 @pytest.mark.async_only(reason="only tasks can be cancelled")
+@pytest.mark.library_only(reason="what is slow to close stands inside a client's transport")
 async def test_a_cancellation_during_the_clean_up_does_not_stop_it(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess, cancels: int
 ) -> None:
@@ -242,6 +251,7 @@ async def test_a_cancellation_during_the_clean_up_does_not_stop_it(
     assert outcomes(hedgerow_sandbox, "14") == ["disconnected"]
 
 
+@pytest.mark.library_only(reason="what is slow to close stands inside a client's transport")
 async def test_closing_again_during_the_clean_up_does_not_stop_it(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess
 ) -> None:

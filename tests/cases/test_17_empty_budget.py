@@ -22,8 +22,9 @@ async def test_running_backups_go_on_and_win_after_the_budget_has_run_out(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess, send: Send
 ) -> None:
     client = hedge(budget=0.0)  # two tokens from the start, and never another
-    hedger: Any = hedgerow.hedger_of(client)
     rescued = [asyncio.ensure_future(send(client, f"17/{number}", STUCK, RESCUE)) for number in range(2)]
+    await eventually(lambda: hedgerow_sandbox.stats()["started"] >= 2)
+    hedger: Any = hedgerow.hedger_of(client)
     await eventually(lambda: hedger.stats()["budget"]["bucket"] == 0)
     assert await send(client, "17/late", SLOW_BUT_SOUND) == "by itself"
     assert await asyncio.gather(*rescued) == ["rescued", "rescued"]
@@ -39,11 +40,10 @@ async def test_a_refused_second_backup_leaves_the_two_that_run_alone(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess, send: Send
 ) -> None:
     client = hedge(budget=0.05)  # a second backup needs five tokens
-    hedger: Any = hedgerow.hedger_of(client)
     primary, backup = {"await_arrivals": 2, "first_token_s": 0.45, "text": "primary"}, STUCK
     assert await send(client, "17", primary, backup, STUCK) == "primary"
     await all_closed(client, hedgerow_sandbox)
-    assert hedger.stats()["refusals"] == {"budget": 1}
+    assert hedgerow.hedger_of(client).stats()["refusals"] == {"budget": 1}
     assert outcomes(hedgerow_sandbox, "17") == ["completed", "disconnected"]
 
 

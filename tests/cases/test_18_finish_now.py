@@ -85,6 +85,9 @@ async def test_whatever_forbids_the_next_attempt(
         assert len(outcomes(hedgerow_sandbox, f"18/{send.__name__}")) == 1 + settings.get("max_backups", 0)
 
 
+@pytest.mark.library_only(
+    reason="the connection that is refused would be the client's; tests/gateway has the gateway's"
+)
 async def test_a_refused_connection_with_nothing_else_to_try(hedge: Hedge) -> None:
     sdk = AsyncOpenAI(base_url=f"http://127.0.0.1:{closed_port()}/v1", api_key="k", max_retries=0)
     client = hedge(client=sdk, budget=0.0, max_backups=1, **LIMITS)

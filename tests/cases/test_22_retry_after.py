@@ -126,11 +126,11 @@ async def test_the_caller_sees_the_header_and_the_sdk_does_not_wait_for_days(
 
 
 async def test_another_key_takes_the_backup_and_the_replacement(hedge: Hedge, hedgerow_sandbox: SandboxProcess) -> None:
-    client = hedge(backup=hedgerow.Target(api_key="other", name="other key"), **BUDGET)
+    client = hedge(backup=hedgerow.Target(api_key="other", name="other-key"), **BUDGET)
     assert await call(client, "22/replaced", {"status": 429, "retry_after": SIXTEEN_DAYS_S}, {"text": "yes"}) == "yes"
     assert await is_backed_up(client, hedgerow_sandbox, "22/late")
     events = await recorded(client, 2)
-    assert [attempt.target for event in events for attempt in event.attempts] == ["127.0.0.1", "other key"] * 2
+    assert [attempt.target for event in events for attempt in event.attempts] == ["127.0.0.1", "other-key"] * 2
 
 
 async def test_another_base_url_takes_the_backup_and_the_replacement(

@@ -49,7 +49,7 @@ async def call(client: AsyncOpenAI, case: str, fields: dict[str, Any], *attempts
 
 
 @pytest.fixture
-def by_quantile(hedge: Hedge) -> AsyncOpenAI:
+async def by_quantile(hedge: Hedge) -> AsyncOpenAI:
     return hedge(delay="p95+50ms", max_backups=1)
 
 

@@ -1,26 +1,14 @@
-"""Gateways in front of the sandbox, made on request and closed after the test."""
+"""Gateways in front of the sandbox as processes, made on request and closed after the test; `start` makes them in the loop."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.gateway.running import GatewayProcess, Running, config_of, gateway_in_loop
+from tests.gateway.running import GatewayProcess, config_of
 
 from hedgerow.testing.process import SandboxProcess
-
-
-@pytest.fixture
-async def start(hedgerow_sandbox: SandboxProcess, tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
-    """Starts gateways in the test's loop: config_of's policy and tables."""
-    async with AsyncExitStack() as running:
-
-        async def make(policy: Any = None, *, clock: Any = None, **tables: Any) -> Running:
-            config = config_of(hedgerow_sandbox, policy, **tables)
-            return await running.enter_async_context(gateway_in_loop(tmp_path, config, clock=clock))
-
-        yield make
 
 
 @pytest.fixture

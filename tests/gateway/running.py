@@ -51,10 +51,29 @@ def config_of(sandbox: SandboxProcess, policy: Mapping[str, Any] | None = None, 
 
 
 class Running:
-    """A gateway in this loop."""
+    """A gateway in this loop, which takes connections at once and answers them as soon as the loop gets to it."""
 
-    def __init__(self, url: str, gateway: Gateway) -> None:
-        self.url, self.gateway = url, gateway
+    def __init__(self, folder: Path, config: Mapping[str, Any], *, clock: Clock | None = None) -> None:
+        path = folder / "hedgerow.toml"
+        path.write_text(tomli_w.dumps(config))
+        read = load(path)
+        self.gateway = Gateway(read, Worker(clock=clock or SystemClock()))
+        listening, self._ready = bound_socket(read.host, read.port), asyncio.Event()
+        self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        self.server = server_of(self.gateway, self._ready.set)
+        self.server.capture_signals = nullcontext  # type: ignore[method-assign,assignment]  # the test keeps its own
+        self._serving = asyncio.get_running_loop().create_task(self.server.serve(sockets=[listening]))
+
+    async def started(self) -> None:
+        """Wait until it answers."""
+        waiting = asyncio.ensure_future(self._ready.wait())
+        await asyncio.wait([waiting, self._serving], timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+        assert self._ready.is_set(), "the gateway did not start"
+
+    async def close(self) -> None:
+        """End it. Idempotent."""
+        self.server.should_exit = True
+        await self._serving
 
     @property
     def house(self) -> House:
@@ -73,22 +92,12 @@ async def gateway_in_loop(
     folder: Path, config: Mapping[str, Any], *, clock: Clock | None = None
 ) -> AsyncIterator[Running]:
     """Runs until the block ends."""
-    path = folder / "hedgerow.toml"
-    path.write_text(tomli_w.dumps(config))
-    read = load(path)
-    gateway = Gateway(read, Worker(clock=clock or SystemClock()))
-    listening, ready = bound_socket(read.host, read.port), asyncio.Event()
-    server = server_of(gateway, ready.set)
-    server.capture_signals = nullcontext  # type: ignore[method-assign,assignment]  # the test keeps its own
-    serving = asyncio.get_running_loop().create_task(server.serve(sockets=[listening]))
+    running = Running(folder, config, clock=clock)
     try:
-        waiting = asyncio.ensure_future(ready.wait())
-        await asyncio.wait([waiting, serving], timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
-        assert ready.is_set(), "the gateway did not start"
-        yield Running(f"http://127.0.0.1:{listening.getsockname()[1]}", gateway)
+        await running.started()
+        yield running
     finally:
-        server.should_exit = True
-        await serving
+        await running.close()
 
 
 class GatewayProcess:
