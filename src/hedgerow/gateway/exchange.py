@@ -102,7 +102,8 @@ class Exchange:
             else:
                 await self._as_event(asked, delivery)
             return
-        headers = [*self._story(asked, delivery), UNBUFFERED] if events else self._story(asked, delivery)
+        streams = events or asked.facts.stream  # Gemini's may be a JSON array
+        headers = [*self._story(asked, delivery), UNBUFFERED] if streams else self._story(asked, delivery)
         await client.begin(delivery.status, answer_headers(delivery.headers, self._own_headers(headers)))
         if events:
             await relay_event_stream(client, delivery, asked.api, decode=False)

@@ -27,6 +27,7 @@ KEYS = frozenset(name.encode() for name in CREDENTIALS)
 OF_THE_WAY = frozenset({b"forwarded", b"host", b"via", b"x-real-ip", b"cookie", b"content-length", b"expect"})
 # llama.cpp keeps a stream alive for its conversation after its connection is gone: a loser would run on.
 OUTLIVES_US = frozenset({b"x-conversation-id"})
+FOR_A_PROXY = b"x-accel-"  # orders to the nginx that is next: a provider's must not reach the one in front of us
 NOT_OURS_TO_SAY = frozenset({b"server", b"date", b"set-cookie", b"alt-svc", b"strict-transport-security"})
 
 
@@ -62,7 +63,7 @@ def answer_headers(headers: Headers, ours: Iterable[tuple[bytes, bytes]]) -> lis
         if name not in HOP_BY_HOP
         and name not in NOT_OURS_TO_SAY
         and name not in dropped
-        and not name.startswith(OWN_PREFIX)
+        and not name.startswith((OWN_PREFIX, FOR_A_PROXY))
     ]
     return [*kept, *ours]
 
