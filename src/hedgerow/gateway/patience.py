@@ -62,6 +62,11 @@ class PatientProtocol(HttpToolsProtocol):
         self._end_reading()
         super().resume_writing()
 
+    def eof_received(self) -> None:
+        # uvicorn closes once all is written, which this client will never take: its call would run on upstream for ever.
+        if self.cycle is not None and not self.cycle.response_complete:  # pyright: ignore[reportUnnecessaryComparison]
+            self.transport.abort()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_head()
         self._end_reading()
