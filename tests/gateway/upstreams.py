@@ -49,20 +49,24 @@ class Bare:
                 ]
                 body = await reader.readexactly(int(lengths[0]) if lengths else 0)
                 self.asked.append(head + body)
-                writer.write(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
-                await writer.drain()
-                if self.cuts:
+                if await self.reply(self.asked[-1], writer):
                     break
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()
 
+    async def reply(self, request: bytes, writer: asyncio.StreamWriter) -> bool:  # noqa: ARG002 others look at the request
+        """Answer one request; does the connection end then?"""
+        writer.write(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
+        await writer.drain()
+        return self.cuts
+
 
 @asynccontextmanager
-async def bare_upstream() -> AsyncIterator[Bare]:
-    """Runs until the block ends."""
-    bare = Bare()
+async def bare_upstream(bare: Bare | None = None) -> AsyncIterator[Bare]:
+    """Runs until the block ends. bare: one of another kind."""
+    bare = bare or Bare()
     server = await asyncio.start_server(bare.serve, "127.0.0.1", 0)
     bare.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:

@@ -5,6 +5,7 @@ aiohttp adds nothing of its own to a call: no headers, no cookies, no decoding, 
 
 from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import aiohttp
 import orjson
@@ -19,6 +20,10 @@ from hedgerow.gateway.tracing import TraceParent
 from hedgerow.race.upstream import ConnectionNotes
 from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.request import StreamedRequest, WireRequest
+
+if TYPE_CHECKING:
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
 
 __all__ = ["DeadlineOver", "GatewayCall", "TimedOut", "Upstreams"]
 
@@ -45,7 +50,7 @@ class Upstreams:
         trace.on_connection_create_start.append(_is_new)
         trace.on_connection_reuseconn.append(_is_reused)
         self.session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=DNS_S),
+            connector=_Connector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=DNS_S),
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=AUTOMATIC,
             auto_decompress=False,
@@ -57,6 +62,19 @@ class Upstreams:
     async def close(self) -> None:
         """Ends all connections."""
         await self.session.close()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """aiohttp's, which does not use a connection again on which something came unasked: it would be the next client's answer."""
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: "list[Trace]", timeout: aiohttp.ClientTimeout
+    ) -> "Connection":
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            if connection.protocol is None or not connection.protocol.should_close:
+                return connection
+            connection.close()
 
 
 class GatewayCall:
