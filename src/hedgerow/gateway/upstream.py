@@ -4,6 +4,7 @@ aiohttp adds nothing of its own to a call: no headers, no cookies, no decoding, 
 """
 
 from collections.abc import Sequence
+from io import BytesIO
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,9 @@ __all__ = ["DeadlineOver", "GatewayCall", "TimedOut", "Upstreams"]
 CONNECT_S = 10.0  # a target that swallows packets
 KEEP_ALIVE_S, DNS_S = 55.0, 60  # below the minute after which load balancers drop a quiet connection
 READ_BYTES = 65_536
+IN_PIECES_BYTES = (
+    1_000_000  # a larger body is written bit by bit, while others have their turn; aiohttp warns otherwise
+)
 AUTOMATIC = frozenset({"User-Agent", "Accept", "Accept-Encoding", "Content-Type"})
 TRANSIENT = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, aiohttp.ClientResponseError, OSError)
 
@@ -111,7 +115,7 @@ class GatewayCall:
         response = await self._upstreams.session.request(
             self._wire.method,
             url,
-            data=body or None,
+            data=BytesIO(body) if body and len(body) > IN_PIECES_BYTES else body or None,
             headers=headers,
             allow_redirects=False,
             trace_request_ctx=notes,
