@@ -89,7 +89,7 @@ class _Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         with suppress(NotImplementedError, AttributeError):  # Windows has no SIGHUP
             loop.add_signal_handler(signal.SIGHUP, self._reload)
-        self._watching = loop.create_task(self._watch())
+        self._watching = loop.create_task(self._watch(_changed(self._gateway.config)))
         self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -100,10 +100,10 @@ class _Server(uvicorn.Server):
     def _reload(self) -> None:
         self._reloading = asyncio.get_running_loop().create_task(self._gateway.reload())
 
-    async def _watch(self) -> None:
-        """Reload when the file changes; end when the supervisor is gone, which nobody else would tell a worker."""
+    async def _watch(self, seen: tuple[int, int] | None) -> None:
+        """Reload when the file changes; end when the supervisor is gone, which nobody else would tell a worker. seen: the file as
+        it was before anybody was told that the gateway listens."""
         config, parent = self._gateway.config, os.getppid()
-        seen = _changed(config)
         while True:
             await asyncio.sleep(WATCH_S)
             self.should_exit |= self._gateway.worker.of > 1 and os.getppid() != parent
