@@ -92,13 +92,15 @@ class House:
 
     def _new_hedger(self, name: str, state: Path | None) -> Hedger:
         targets = self.config.targets
+        books = Books(self.config.prices, {each.name: _billing_of(each) for each in targets.values()})
+        books.load()  # now, while nobody waits for an answer
         return Hedger(
             self.config.policies[name],
             (Place(name=next(iter(targets))),),
             clock=self.clock,
             store=_Lent(self.store),
             state=state,
-            books=Books(self.config.prices, {each.name: _billing_of(each) for each in targets.values()}),
+            books=books,
             origin=Origin(policy=name, measured_at="gateway"),
         )
 

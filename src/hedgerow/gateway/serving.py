@@ -1,6 +1,7 @@
 """One worker: the application on uvicorn, from a listening socket to a graceful end."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -21,6 +22,9 @@ BACKLOG = 4096
 GRACE_S = 60  # for calls under way when the gateway is told to end
 IDLE_S = 75  # longer than proxies in front keep a connection, so that it is they who close it
 WATCH_S = 1.0
+YOUNG_OBJECTS = (
+    10_000  # more than at its last look, until the collector looks again; a request leaves some 60 for a while
+)
 
 log = logging.getLogger("hedgerow")
 
@@ -44,7 +48,12 @@ def serve(config: Config, listening: socket.socket, worker: Worker, ready: Calla
     """Serves until SIGTERM or SIGINT, then ends gracefully: no new calls, those under way have 60 s. ready: told once it
     listens."""
     logging.getLogger("uvicorn.error").addFilter(_is_news)
-    server_of(Gateway(config, worker), ready).run(sockets=[listening])
+
+    def started() -> None:
+        _set_aside_what_stays()
+        ready()
+
+    server_of(Gateway(config, worker), started).run(sockets=[listening])
 
 
 def server_of(gateway: Gateway, ready: Callable[[], None]) -> uvicorn.Server:
@@ -110,6 +119,14 @@ class _Server(uvicorn.Server):
             if (now := _changed(config)) not in (seen, None):
                 seen = now
                 await self._gateway.reload()
+
+
+def _set_aside_what_stays() -> None:
+    """Tell the garbage collector to leave alone what is there once all is loaded: some 130,000 objects that stay till the end.
+    Looking through them held every call up for 90 ms, about once a second under load."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
