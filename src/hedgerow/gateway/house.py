@@ -48,7 +48,7 @@ class House:
         same_store = before is not None and before.config.gateway.events == config.gateway.events
         self.store = before.store if before is not None and same_store else store_of(config.gateway.events)
         self.bodies = BodyFile(body_file_beside(config.gateway.events)) if config.gateway.record_bodies else None
-        self.upstreams = Upstreams() if before is None else before.upstreams
+        self.upstreams = Upstreams(worker.clock) if before is None else before.upstreams
         self.hedgers: Mapping[str, Hedger] = {name: self._hedger(name) for name in config.policies}
         self.routes = Routes(config, self.hedgers)
         self.keyring.renew(config.client_keys)

@@ -3,37 +3,30 @@
 aiohttp adds nothing of its own to a call: no headers, no cookies, no decoding, no redirects, no limit on connections.
 """
 
+import asyncio
 from collections.abc import Sequence
 from io import BytesIO
-from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import aiohttp
 import orjson
 
+from hedgerow.clock import Clock
 from hedgerow.dialects.request_body import laid_over
 from hedgerow.errors import HedgerowError
 from hedgerow.gateway.addresses import Address
 from hedgerow.gateway.apis import APIS
 from hedgerow.gateway.config import TargetConfig
+from hedgerow.gateway.connections import CONNECT_S, NOTES, Connections
 from hedgerow.gateway.headers import upstream_headers
 from hedgerow.gateway.tracing import TraceParent
 from hedgerow.race.upstream import ConnectionNotes
 from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.request import StreamedRequest, WireRequest
 
-if TYPE_CHECKING:
-    from aiohttp.connector import Connection
-    from aiohttp.tracing import Trace
-
 __all__ = ["DeadlineOver", "GatewayCall", "TimedOut", "Upstreams"]
 
-CONNECT_S = 10.0  # a target that swallows packets
-KEEP_ALIVE_S, DNS_S = 55.0, 60  # below the minute after which load balancers drop a quiet connection
 READ_BYTES = 65_536
-IN_PIECES_BYTES = (
-    1_000_000  # a larger body is written bit by bit, while others have their turn; aiohttp warns otherwise
-)
+IN_PIECES_BYTES = 1_000_000  # above which aiohttp warns that writing it at once holds others up
 AUTOMATIC = frozenset({"User-Agent", "Accept", "Accept-Encoding", "Content-Type"})
 TRANSIENT = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, aiohttp.ClientResponseError, OSError)
 
@@ -49,36 +42,21 @@ class DeadlineOver(TimedOut):
 class Upstreams:
     """One worker's connections to all targets. Belongs to one event loop."""
 
-    def __init__(self) -> None:
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_create_start.append(_is_new)
-        trace.on_connection_reuseconn.append(_is_reused)
+    def __init__(self, clock: Clock) -> None:
+        self.connections = Connections(clock)
         self.session = aiohttp.ClientSession(
-            connector=_Connector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=DNS_S),
+            connector=self.connections,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=AUTOMATIC,
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
-            trace_configs=[trace],
             read_bufsize=READ_BYTES,
         )
 
     async def close(self) -> None:
         """Ends all connections."""
+        await self.connections.stop_replacing()
         await self.session.close()
-
-
-class _Connector(aiohttp.TCPConnector):
-    """aiohttp's, which does not use a connection again on which something came unasked: it would be the next client's answer."""
-
-    async def connect(
-        self, req: aiohttp.ClientRequest, traces: "list[Trace]", timeout: aiohttp.ClientTimeout
-    ) -> "Connection":
-        while True:
-            connection = await super().connect(req, traces, timeout)
-            if connection.protocol is None or not connection.protocol.should_close:
-                return connection
-            connection.close()
 
 
 class GatewayCall:
@@ -112,15 +90,17 @@ class GatewayCall:
         body = self._wire.body if as_stream is None else as_stream.body
         if config.set and body:
             body = _laid_over(body, config, model_in_path=api.name == "gemini")
-        response = await self._upstreams.session.request(
-            self._wire.method,
-            url,
-            data=BytesIO(body) if body and len(body) > IN_PIECES_BYTES else body or None,
-            headers=headers,
-            allow_redirects=False,
-            trace_request_ctx=notes,
-        )
-        return AiohttpResponse(response)
+        upstreams, token = self._upstreams, NOTES.set(notes)
+        try:
+            response = await upstreams.session.request(
+                self._wire.method, url, data=_sent(body), headers=headers, allow_redirects=False
+            )
+        except asyncio.CancelledError:  # a loser
+            upstreams.connections.replace(url)
+            raise
+        finally:
+            NOTES.reset(token)
+        return AiohttpResponse(response, upstreams.connections)
 
     def failure_of(self, error: Exception) -> Failure:
         kind = FailureKind.LOCAL
@@ -148,17 +128,24 @@ class GatewayCall:
 class AiohttpResponse:
     """UpstreamResponse over aiohttp's."""
 
-    __slots__ = ("_content", "_response", "headers", "status")
+    __slots__ = ("_connections", "_content", "_response", "headers", "status")
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response, self._content = response, response.content
+    def __init__(self, response: aiohttp.ClientResponse, connections: Connections) -> None:
+        self._response, self._content, self._connections = response, response.content, connections
         self.status, self.headers = response.status, response.raw_headers
 
     async def read(self) -> bytes:
         return await self._content.readany()
 
     async def close(self) -> None:
-        self._response.close()  # keeps the connection if the body was read to its end
+        if not self._response.closed:  # which it is, and its connection kept, once the body has come to its end
+            self._response.close()
+            self._connections.replace(self._response.url)
+
+
+def _sent(body: bytes | None) -> bytes | BytesIO | None:
+    """A large body goes in pieces, so that others have their turn between them."""
+    return BytesIO(body) if body and len(body) > IN_PIECES_BYTES else body or None
 
 
 def _laid_over(body: bytes, config: TargetConfig, *, model_in_path: bool) -> bytes:
@@ -167,11 +154,3 @@ def _laid_over(body: bytes, config: TargetConfig, *, model_in_path: bool) -> byt
         return orjson.dumps(laid_over(orjson.loads(body), over)) if over else body
     except orjson.JSONDecodeError:
         return body  # an upload: there is nothing to lay over
-
-
-async def _is_new(session: aiohttp.ClientSession, context: SimpleNamespace, parameters: object) -> None:  # noqa: ARG001
-    context.trace_request_ctx.connected(reused=False)
-
-
-async def _is_reused(session: aiohttp.ClientSession, context: SimpleNamespace, parameters: object) -> None:  # noqa: ARG001
-    context.trace_request_ctx.connected(reused=True)
