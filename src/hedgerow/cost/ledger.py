@@ -101,7 +101,7 @@ def priced(event: Event, book: PriceBook, *, targets: Mapping[str, TargetBilling
 
 def bill_of(event: Event, book: PriceBook, *, targets: Mapping[str, TargetBilling], usual: Usual) -> Bill:
     """What the request cost, attempt by attempt; the arguments are those of `priced`."""
-    ledger = _Ledger(event=event, book=book, usual=_paced(usual, event))
+    ledger = _Ledger(event=event, book=book, usual=usual)
     items = tuple(ledger.item(each, targets.get(each.target, ELSEWHERE)) for each in event.attempts)
     whole = total(item.bounds for item in items)
     headlines = [item.headline_usd for item in items]
@@ -175,7 +175,8 @@ class _Ledger:
         winner_tokens = None
         if winner is not None and winner is not attempt:
             winner_tokens = winner.tokens_seen if winner.output_tokens is None else winner.output_tokens
-        cost = loser_bounds(price, cut_of(attempt, self.event), self.usual, winner_tokens=winner_tokens)
+        usual = _paced(self.usual, self.event)
+        cost = loser_bounds(price, cut_of(attempt, self.event), usual, winner_tokens=winner_tokens)
         billing = target.cancel_billing
         if attempt.outcome == "abandoned" or (billing == "so_far" and not self._streamed):
             billing = "full"  # what was not cancelled ran to its end, and what is not a stream is not made in parts

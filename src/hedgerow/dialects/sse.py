@@ -4,7 +4,7 @@ Lines end in CR, LF or CRLF; comments are dropped; the last event may lack its b
 a character split between two reads is no special case.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["MAX_EVENT_BYTES", "EventDecoder", "ServerSentEvent"]
 
@@ -12,9 +12,9 @@ MAX_EVENT_BYTES = 16 * 1024 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSentEvent:
-    """One dispatched event. `name` is "" where the stream gave none; `data` are the joined data lines, undecoded."""
+class ServerSentEvent(NamedTuple):
+    """One dispatched event: a tuple, since one is made for every chunk of every stream. `name` is ""
+    where the stream gave none; `data` are the joined data lines, undecoded."""
 
     name: str
     data: bytes

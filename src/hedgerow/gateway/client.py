@@ -48,9 +48,8 @@ class Client:
     async def body(self, limit_bytes: int) -> bytes:
         """The whole body. Raises Refused for one that is too large, or too slow, and Gone."""
         told = next((value for name, value in self.headers if name == b"content-length"), b"0")
-        too_large = Refused(Trouble(413, f"the body has more than {limit_bytes} bytes", "body_too_large"))
         if told.isdigit() and int(told) > limit_bytes:
-            raise too_large
+            raise _too_large(limit_bytes)
         chunks: list[bytes] = []
         size, more = 0, True
         while more:
@@ -65,7 +64,7 @@ class Client:
             chunk: bytes = message.get("body", b"")
             size, more = size + len(chunk), message.get("more_body", False)
             if size > limit_bytes:
-                raise too_large
+                raise _too_large(limit_bytes)
             chunks.append(chunk)
         self.read_whole = True
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
@@ -109,3 +108,7 @@ class Client:
             self.kept.append(data)
         self._done = True  # before it is sent: then the server tells of the end as if the client had left
         await self._send({"type": "http.response.body", "body": data})
+
+
+def _too_large(limit_bytes: int) -> Refused:
+    return Refused(Trouble(413, f"the body has more than {limit_bytes} bytes", "body_too_large"))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, cast
 
 from hedgerow.values.event import AttemptEvent, Event
@@ -22,24 +23,25 @@ def _columns(kind: type) -> dict[str, str]:
 REQUEST_COLUMNS = _columns(Event)
 ATTEMPT_COLUMNS = {"id": "text", **_columns(AttemptEvent)}
 FLAGS = frozenset(field.name for field in fields(Event) if str(field.type) in ("bool", "<class 'bool'>"))
+MOMENT = list(REQUEST_COLUMNS).index("at")
+TRUTHS = tuple(place for place, name in enumerate(REQUEST_COLUMNS) if name in FLAGS)
+# Every event goes through these: one by one its values take three times as long.
+_of_request = attrgetter(*REQUEST_COLUMNS)
+_of_attempt = attrgetter(*list(ATTEMPT_COLUMNS)[1:])
 
 
 def request_row(event: Event) -> list[object]:
     """The request's values, in the order of REQUEST_COLUMNS."""
-    return [
-        event.at.isoformat()
-        if name == "at"
-        else int(value)
-        if isinstance(value := getattr(event, name), bool)
-        else value
-        for name in REQUEST_COLUMNS
-    ]
+    row: list[object] = list(_of_request(event))
+    row[MOMENT] = event.at.isoformat()
+    for place in TRUTHS:
+        row[place] = int(bool(row[place]))
+    return row
 
 
 def attempt_rows(event: Event) -> list[list[object]]:
     """One row for each attempt, in the order of ATTEMPT_COLUMNS."""
-    names = list(ATTEMPT_COLUMNS)[1:]
-    return [[event.id, *(getattr(attempt, name) for name in names)] for attempt in event.attempts]
+    return [[event.id, *_of_attempt(attempt)] for attempt in event.attempts]
 
 
 def event_of_rows(request: Mapping[str, object], attempts: Sequence[Mapping[str, object]]) -> Event:
