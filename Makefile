@@ -8,7 +8,7 @@ TEST_STAMP := .venv/.installed-test
 CLI_STAMP := .venv/.installed-cli
 JS_STAMP := tests/js/node_modules/.installed
 
-.PHONY: test demo lint docs soak bench-quick bench-policy clean
+.PHONY: test demo lint docs soak bench-quick bench-gateway bench-policy clean
 
 test: $(TEST_STAMP) $(JS_STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not soak and not alone"
@@ -27,6 +27,9 @@ soak: $(TEST_STAMP)
 
 bench-quick: $(TEST_STAMP)
 	$(BIN)/python benchmarks/overhead.py --count 200
+
+bench-gateway: $(TEST_STAMP)
+	$(BIN)/python benchmarks/gateway/measure.py --homes .venv/gateways
 
 bench-policy: $(TEST_STAMP)
 	$(BIN)/python benchmarks/policy/figures.py

@@ -61,7 +61,7 @@ def main() -> None:
     chosen = [peer for peer in PEERS if not options.only or peer.name.startswith(tuple(options.only))]
     with tempfile.TemporaryDirectory(prefix="hedgerow-gateway-") as name, ExitStack() as running:
         folder = Path(name)
-        homes = options.homes or folder / "homes"
+        homes = (options.homes or folder / "homes").resolve()
         driver = Driver(SHARED / "bench", folder, TOOLS_CORE)
         upstream = free_port()
         running.enter_context(driver.upstream(upstream)).await_port(upstream)
