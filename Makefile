@@ -53,8 +53,8 @@ $(TEST_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 
 # OpenAI's JavaScript SDK, which calls the gateway in tests.
 $(JS_STAMP): tests/js/package.json tests/js/package-lock.json
-	if command -v npm >/dev/null; then cd tests/js && npm ci --silent && touch node_modules/.installed; \
-		else echo "no npm: the tests of OpenAI's JavaScript SDK will be skipped"; fi
+	(cd tests/js && npm ci --silent && touch node_modules/.installed) || \
+		echo "no npm, or nothing to be had with it: the tests of OpenAI's JavaScript SDK will be skipped"
 
 $(CLI_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli]'

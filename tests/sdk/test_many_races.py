@@ -22,7 +22,11 @@ RACES = 5_000
 WORKERS = 40
 TEN_PLACES = [
     pytest.param(lambda: {"limits": limits(10)}, id="httpx2"),
-    pytest.param(lambda: {"http_client": httpx.AsyncClient(limits=httpx.Limits(max_connections=10))}, id="httpx"),
+    pytest.param(
+        lambda: {"http_client": httpx.AsyncClient(limits=httpx.Limits(max_connections=10))},
+        id="httpx",
+        marks=pytest.mark.soak,  # half a minute; case 9 has some hundred of them
+    ),
 ]
 SHAPES = [
     [{"first_token_s": 0.25}, {"first_token_s": 0.005}],  # the backup wins
