@@ -72,6 +72,17 @@ def test_a_file_that_cannot_be_used_is_said_and_exits_2(hedgerow_sandbox: Sandbo
 
 
 @posix
+@pytest.mark.parametrize("workers", [1, 2])
+def test_events_that_cannot_be_written_are_said_at_the_start(
+    hedgerow_sandbox: SandboxProcess, tmp_path: Path, workers: int
+) -> None:
+    events = f"sqlite:///{tmp_path}/no/such/folder/events.db"
+    config = config_of(hedgerow_sandbox, gateway={"listen": "127.0.0.1:0", "events": events, "workers": workers})
+    with pytest.raises(AssertionError, match="no/such/folder"):
+        GatewayProcess(tmp_path, config)
+
+
+@posix
 def test_calls_under_way_are_answered_before_it_ends(launch: Launch, hedgerow_sandbox: SandboxProcess) -> None:
     gateway = launch({"trigger": "off"})
     running = InThread(gateway, "drain", {"first_token_s": 1.5, "text": "answered"})

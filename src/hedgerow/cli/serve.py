@@ -47,6 +47,6 @@ def serve(
                 Supervisor(read.path, read.gateway.workers, listening, ready, log_requests=log_requests).run()
             )
         serve_here(read, listening, Worker(), ready)
-    except HedgerowError as error:
+    except (HedgerowError, OSError) as error:
         print(f"hedgerow serve: {error}", file=sys.stderr)
         raise typer.Exit(1) from None

@@ -25,13 +25,14 @@ class Gateway:
     """An ASGI application. Belongs to one event loop, on which it starts with the lifespan protocol.
 
     `config` is the one it started with, `worker` which of the processes it is, `house` what is in force; `draining`: no new
-    calls should come.
+    calls should come; `trouble`: why it could not start.
     """
 
     def __init__(self, config: Config, worker: Worker | None = None) -> None:
         self.config, self.worker = config, worker or Worker()
         self.house: House | None = None
         self.draining = False
+        self.trouble: Exception | None = None
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,7 +65,12 @@ class Gateway:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        self.house = House(self.config, self.worker)
+        try:
+            self.house = House(self.config, self.worker)
+        except (SettingError, OSError) as error:
+            self.trouble = error
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
         await send({"type": "lifespan.startup.complete"})
         await receive()
         for leaving in self._leaving:

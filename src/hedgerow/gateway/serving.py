@@ -46,14 +46,17 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 def serve(config: Config, listening: socket.socket, worker: Worker, ready: Callable[[], None]) -> None:
     """Serves until SIGTERM or SIGINT, then ends gracefully: no new calls, those under way have 60 s. ready: told once it
-    listens."""
+    listens. Raises SettingError or OSError if what the file names cannot be had."""
     logging.getLogger("uvicorn.error").addFilter(_is_news)
 
     def started() -> None:
         _set_aside_what_stays()
         ready()
 
-    server_of(Gateway(config, worker), started).run(sockets=[listening])
+    gateway = Gateway(config, worker)
+    server_of(gateway, started).run(sockets=[listening])
+    if gateway.trouble is not None:
+        raise gateway.trouble
 
 
 def server_of(gateway: Gateway, ready: Callable[[], None]) -> uvicorn.Server:

@@ -56,8 +56,11 @@ class Supervisor:
         for number in range(self._count):
             self._start(number, told[1])
         os.close(told[1])
-        os.read(told[0], 1)  # a worker that listens says so; at their end the pipe is closed
+        listens = os.read(told[0], 1)  # a worker that listens says so; if all have ended there is nothing to read
         os.close(told[0])
+        if not listens:
+            self._wait()
+            return 1
         self._ready()
         while not self._ending:
             time.sleep(LOOK_S)
