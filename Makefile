@@ -1,8 +1,8 @@
 # A fresh machine needs Python ≥ 3.11 with venv; everything else goes into .venv.
 
 PYTHON ?= python3
-# Tests mostly wait: two at once take half the time on one core as on two.
-WORKERS ?= 2
+# Tests mostly wait, so four at once fit on two cores.
+WORKERS ?= 4
 BIN := .venv/bin
 TEST_STAMP := .venv/.installed-test
 CLI_STAMP := .venv/.installed-cli
