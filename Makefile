@@ -11,7 +11,7 @@ JS_STAMP := tests/js/node_modules/.installed
 .PHONY: test demo lint docs soak bench-quick bench-gateway bench-policy clean
 
 test: $(TEST_STAMP) $(JS_STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not soak and not alone"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak and not alone"
 	$(BIN)/python -m pytest -m alone
 
 demo: $(CLI_STAMP)

@@ -1,6 +1,7 @@
 """The pytest plugin: fixtures, and no way off the machine."""
 
 import asyncio
+import os
 import shutil
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from hedgerow.testing.loopback import NonLoopbackError, is_loopback
 
+ROOT = Path(__file__).parents[2]
 ELSEWHERE = ("192.0.2.1", 9)
 
 
@@ -92,8 +94,9 @@ def pytester_run(tmp_path):
     def run(option: str) -> int:
         (tmp_path / "pytest.ini").write_text(f"[pytest]\n{option}\n")
         # The suite's own conftest, so that it runs from a checkout as well as installed.
-        shutil.copy(Path(__file__).parents[1] / "conftest.py", tmp_path)
+        shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
         command = [sys.executable, "-m", "pytest", "-q", str(tmp_path)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).returncode
+        paths = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "src")))}
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=paths).returncode
 
     return run
