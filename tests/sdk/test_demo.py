@@ -196,6 +196,7 @@ def test_what_cannot_be_is_said_and_ends_with_2(options, words):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_no_sandbox_and_no_traceback(number):
     process = subprocess.Popen(
