@@ -12,7 +12,9 @@ def main() -> None:
     try:
         import typer
     except ImportError:
-        print("the hedgerow command needs an extra: pip install 'hedgerow[cli]'", file=sys.stderr)
+        print(
+            "the hedgerow command needs an extra: pip install 'hedgerow[cli]' (or hedgerow[gateway])", file=sys.stderr
+        )
         sys.exit(2)
     from hedgerow.cli.analyze import analyze
     from hedgerow.cli.check import check

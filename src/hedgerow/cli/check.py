@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from hedgerow.cli.extras import needing
 from hedgerow.errors import HedgerowError
 from hedgerow.settings import Policy, Prior
 
@@ -25,10 +26,10 @@ def check(
 ) -> None:
     """Reads the gateway's file, says what is wrong with it (exit 2) or prints what it comes to, with keys hidden; warnings go to
     stderr."""
-    import tomli_w
+    with needing("check", "gateway"):
+        import tomli_w
 
-    from hedgerow.gateway.config import load
-
+        from hedgerow.gateway.config import load
     try:
         read = load(config)
     except (HedgerowError, OSError) as error:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hedgerow.cli.arms_table import arms_table, priority_note, proof_line, verdict
-from hedgerow.cli.sdk_calls import ArmClient
+from hedgerow.cli.extras import needing
 from hedgerow.clock import ScaledClock
 from hedgerow.errors import HedgerowError, SettingError
 from hedgerow.replay.arms import BASELINE, DEMO_ARMS
@@ -110,6 +110,8 @@ def _time_scale(given: float | None, base_url: str | None, replay: str | None) -
 
 
 async def _run(plan: _Plan) -> Comparison:
+    with needing("demo", "cli"):
+        from hedgerow.cli.sdk_calls import ArmClient
     clock = ScaledClock(plan.time_scale)
     async with AsyncExitStack() as stack:
         books = await stack.enter_async_context(SandboxBooks(plan.base_url or _start_sandbox(plan, stack)))

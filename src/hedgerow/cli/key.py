@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from hedgerow.cli.extras import needing
 from hedgerow.errors import HedgerowError
 
 __all__ = ["list_keys", "new_key"]
@@ -17,9 +18,9 @@ PREFIX = "hr-"
 
 def new_key(name: Annotated[str, typer.Argument(help="whose it is: ios-app")]) -> None:
     """Makes a client key. It is printed once, with the lines for hedgerow.toml, which keep only its hash."""
-    from hedgerow.gateway.client_keys import digest_of
-    from hedgerow.gateway.sections import NAME
-
+    with needing("key", "gateway"):
+        from hedgerow.gateway.client_keys import digest_of
+        from hedgerow.gateway.sections import NAME
     if not re.match(NAME, name):
         raise typer.BadParameter(f"{name!r} is not possible: allowed are letters, digits, . _ and -, at most 64")
     key = PREFIX + secrets.token_urlsafe(32)
@@ -29,8 +30,8 @@ def new_key(name: Annotated[str, typer.Argument(help="whose it is: ios-app")]) -
 
 def list_keys(config: Annotated[Path, typer.Argument(help="hedgerow.toml")] = Path("hedgerow.toml")) -> None:
     """The client keys of a file: name, segment, limits and the beginning of the hash."""
-    from hedgerow.gateway.config import load
-
+    with needing("key", "gateway"):
+        from hedgerow.gateway.config import load
     try:
         keys = load(config).client_keys
     except (HedgerowError, OSError) as error:

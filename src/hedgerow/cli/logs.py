@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 from rich.console import Console
 
+from hedgerow.cli.extras import needing
 from hedgerow.cost.prices import PriceBook, PriceRule
 from hedgerow.errors import SettingError
 
@@ -125,12 +126,10 @@ def tell_problems(command: str, problems: "Problems") -> None:
 def saying_what_is_missing(command: str, extras: str = "analysis") -> Generator[None]:
     """Bad options exit 2 with what is allowed; a missing extra exits 2 with how to install it."""
     try:
-        yield
+        with needing(command, extras):
+            yield
     except (SettingError, OSError) as error:
         raise typer.BadParameter(str(error)) from None
-    except ImportError as error:
-        print(f"hedgerow {command} needs an extra: pip install 'hedgerow[{extras}]' ({error})", file=sys.stderr)
-        raise typer.Exit(2) from None
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from hedgerow.cli.extras import needing
 from hedgerow.errors import HedgerowError
 
 __all__ = ["serve"]
@@ -19,13 +20,13 @@ def serve(
 ) -> None:
     """One address in front of every provider: clients change only their base URL. Ends gracefully on SIGTERM and Ctrl-C; reads
     its file again when that changes, or on SIGHUP."""
-    from hedgerow.gateway.config import load
-    from hedgerow.gateway.house import Worker
-    from hedgerow.gateway.logs import set_up_logs
-    from hedgerow.gateway.serving import bound_socket
-    from hedgerow.gateway.serving import serve as serve_here
-    from hedgerow.gateway.supervisor import Supervisor
-
+    with needing("serve", "gateway"):
+        from hedgerow.gateway.config import load
+        from hedgerow.gateway.house import Worker
+        from hedgerow.gateway.logs import set_up_logs
+        from hedgerow.gateway.serving import bound_socket
+        from hedgerow.gateway.serving import serve as serve_here
+        from hedgerow.gateway.supervisor import Supervisor
     set_up_logs(each_request=log_requests)
     try:
         read = load(config)

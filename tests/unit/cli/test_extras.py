@@ -1,4 +1,4 @@
-"""Each command needs its own extra only, and says which one is missing."""
+"""Each extra is enough for its own commands, and a command whose extra is missing says how to get it."""
 
 import subprocess
 import sys
@@ -6,30 +6,53 @@ from pathlib import Path
 
 import pytest
 
-
-def hedgerow_without(missing: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command in an interpreter that lacks these packages."""
-    hide = "".join(f"sys.modules[{name!r}] = None; " for name in missing)
-    code = f"import sys; {hide}from hedgerow.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize("command", ["demo", "sandbox", "simulate"])
-def test_commands_are_there_without_the_analysis_extra(command: str) -> None:
-    ran = hedgerow_without(["numpy", "duckdb", "pandas", "pyarrow"], command, "--help")
-    assert ran.returncode == 0, ran.stderr
-
-
-def test_simulate_names_the_extra_it_lacks(tmp_path: Path) -> None:
-    policy, attempts = tmp_path / "p.toml", tmp_path / "a.csv"
-    policy.write_text("[policy.mine]\nbudget = 0.05\n")
-    attempts.write_text("request\n1\n")
-    ran = hedgerow_without(["numpy", "duckdb"], "simulate", str(attempts), "--policy", str(policy))
-    assert ran.returncode == 2
-    assert "hedgerow[analysis]" in ran.stderr
+# What the other extras bring, as it is where they are not installed.
+WITHOUT = "import sys; sys.modules.update(dict.fromkeys({missing!r})); from hedgerow.cli import main; main()"
+OF_CLI, OF_GATEWAY, OF_ANALYSIS = (
+    ["openai"],
+    ["aiohttp", "uvicorn", "httptools", "yarl", "tomli_w"],
+    ["duckdb", "numpy"],
+)
+FILE = """\
+[[target]]
+name = "t"
+dialect = "openai"
+base_url = "http://127.0.0.1:9/v1"
+[[route]]
+path = "/v1/*"
+targets = ["t"]
+"""
 
 
-def test_without_typer_the_command_names_the_cli_extra() -> None:
-    ran = hedgerow_without(["typer"], "demo")
-    assert ran.returncode == 2
-    assert "hedgerow[cli]" in ran.stderr
+def run(missing: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WITHOUT.format(missing=missing), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+
+
+def test_the_gateways_commands_need_nothing_of_the_other_extras(tmp_path: Path) -> None:
+    file = tmp_path / "hedgerow.toml"
+    file.write_text(FILE)
+    for arguments in (["check", str(file)], ["key", "new", "web"], ["key", "list", str(file)], ["serve", "--help"]):
+        done = run(OF_CLI + OF_ANALYSIS, *arguments)
+        assert done.returncode == 0, done.stderr
+    file.write_text("")
+    assert run(OF_CLI + OF_ANALYSIS, "serve", str(file)).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra", "arguments"),
+    [
+        (OF_CLI, "cli", ["demo", "--requests", "1"]),
+        (OF_GATEWAY, "gateway", ["serve"]),
+        (OF_GATEWAY, "gateway", ["check"]),
+        (OF_GATEWAY, "gateway", ["key", "list"]),
+        (OF_ANALYSIS, "analysis", ["analyze", "x.csv"]),
+    ],
+)
+def test_a_command_whose_extra_is_missing_says_how_to_install_it(
+    missing: list[str], extra: str, arguments: list[str]
+) -> None:
+    done = run(missing, *arguments)
+    assert done.returncode == 2
+    assert f"pip install 'hedgerow[{extra}]'" in done.stderr
+    assert "Traceback" not in done.stderr
