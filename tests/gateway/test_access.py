@@ -160,7 +160,12 @@ async def test_without_an_admin_key_only_this_very_machine_may_look_inside(start
     gateway = await start()
     assert await admin(gateway) == 200
     assert await admin(gateway, host="localhost:8700") == 200
-    for headers in ({"host": "rebound.example"}, {"x_forwarded_for": "10.0.0.7"}, {"forwarded": "for=10.0.0.7"}):
+    for headers in (
+        {"host": "rebound.example"},
+        {"host": "127.0.0.1.rebound.example:8700"},
+        {"x_forwarded_for": "10.0.0.7"},
+        {"forwarded": "for=10.0.0.7"},
+    ):
         assert await admin(gateway, **headers) == 403
 
 

@@ -6,6 +6,7 @@ Immutable; a reload makes a new one.
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -58,7 +59,7 @@ class TargetConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """A gateway's configuration. `host`, `port` are those of `listen`; `secrets` must never be shown."""
+    """A gateway's configuration. `host`, `port` are those of `listen`. Keys are in it: never to be shown."""
 
     path: Path
     gateway: GatewaySection
@@ -90,8 +91,11 @@ def load(path: str | Path) -> Config:
 
 
 def is_loopback(host: str) -> bool:
-    """Is it an address of this machine only?"""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    """Is it an address of this machine only? A name that merely begins like one (127.0.0.1.example.com) is not."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class _Resolver:
@@ -108,7 +112,7 @@ class _Resolver:
             fix = "leave it out: budgets are per process, and [gateway] workers share theirs out"
             self._no(("gateway", "shared_state"), gateway.shared_state, "nothing in this version", fix)
         self._unique("target", [target.name for target in sections.target])
-        targets = {target.name: target for number, _ in enumerate(sections.target) for target in [self._target(number)]}
+        targets = {target.name: target for target in map(self._target, range(len(sections.target)))}
         policies = {name: self._policy(name, values) for name, values in sections.policy.items()}
         for number, route in enumerate(sections.route):
             self._check_route(number, route, targets, policies)
@@ -140,8 +144,8 @@ class _Resolver:
             self._no(("gateway", "listen"), listen, 'HOST:PORT such as "127.0.0.1:8700"; port 0 = any free one')
         return host.strip("[]"), int(port)
 
-    def _target(self, number: int, seen: tuple[str, ...] = ()) -> TargetConfig:
-        section = self._with_like(number, seen)
+    def _target(self, number: int) -> TargetConfig:
+        section = self._with_like(number)
         where = ("target", number)
         if section.dialect is None:
             self._no((*where, "dialect"), None, "openai, anthropic or gemini", "name the API it speaks, or use like")
@@ -157,7 +161,7 @@ class _Resolver:
             set=section.set,
         )
 
-    def _with_like(self, number: int, seen: tuple[str, ...]) -> TargetSection:
+    def _with_like(self, number: int, seen: tuple[str, ...] = ()) -> TargetSection:
         """The section with what it leaves out taken from the one it is `like`."""
         section = self._sections.target[number]
         if section.like is None:
