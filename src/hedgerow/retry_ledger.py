@@ -3,13 +3,23 @@
 A context variable holds it, set at the SDK's first try: the tries that follow run in the same task or thread.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-__all__ = ["Ledger", "counted_tries", "ledger_of", "next_try", "sdk_may_retry", "tries_before"]
+__all__ = [
+    "NOT_AGAIN",
+    "Ledger",
+    "counted_tries",
+    "ledger_of",
+    "next_try",
+    "sdk_may_retry",
+    "told_not_to_retry",
+    "tries_before",
+]
 
+NOT_AGAIN = (b"x-should-retry", b"false")
 Request = tuple[str, str, int]
 
 
@@ -70,3 +80,8 @@ def sdk_may_retry(status: int, failed_attempts: int) -> bool:
     """May the SDK try once more after this error (status ≥ 400)? Not after several attempts of ours, or they would be
     multiplied; but a 429 is for its own back-off."""
     return failed_attempts < 2 or status == 429
+
+
+def told_not_to_retry(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """An answer's headers, saying that the SDK is not to try again, whatever they said of that before."""
+    return [*((name, value) for name, value in headers if name.lower() != NOT_AGAIN[0]), NOT_AGAIN]

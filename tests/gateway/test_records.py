@@ -1,5 +1,6 @@
 """What the gateway writes down: a line per request, events, and bodies only where the file says so."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,15 @@ async def test_requests_are_kept_for_replay_without_their_keys_and_answers_only_
         assert streamed["answer_text"].endswith("data: [DONE]\n\n")
     else:
         assert not any(name.startswith("answer") for name in whole | streamed)
+
+
+async def test_a_request_whose_client_has_left_is_kept_as_well(start: Callable[..., Any], tmp_path: Path) -> None:
+    gateway: Running = await start(**tables(tmp_path, True))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await post(gateway.url, "left", {"first_token_s": 30.0})
+    path = tmp_path / "calls.bodies.jsonl"
+    await eventually(lambda: path.exists() and json.loads(path.read_text())["body"] == CHAT | {"stream": False})
 
 
 async def test_events_are_in_the_store_with_route_policy_and_costs(start: Callable[..., Any], tmp_path: Path) -> None:

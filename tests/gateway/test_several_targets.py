@@ -159,3 +159,15 @@ async def test_a_share_of_calls_is_never_hedged_for_an_honest_comparison(
     assert 10 < plans.count("control") < 50
     alone = sum(len(outcomes(hedgerow_sandbox, f"t/{n}")) == 1 for n in range(60))
     assert alone >= plans.count("control")
+
+
+async def test_after_several_failed_attempts_only_the_gateway_says_whether_to_try_again(
+    start: Start, hedgerow_sandbox: SandboxProcess
+) -> None:
+    gateway = await start({"delay": 600.0})
+    again = {"headers": {"x-should-retry": "true"}}
+    got = await post(gateway, "t/500", {"status": 500, **again})
+    assert len(outcomes(hedgerow_sandbox, "t/500")) == 3
+    assert got.headers.get_list("x-should-retry") == ["false"]
+    got = await post(gateway, "t/400", {"status": 400, **again})
+    assert got.headers.get_list("x-should-retry") == ["true"]

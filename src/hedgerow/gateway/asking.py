@@ -12,12 +12,12 @@ from hedgerow.gateway.house import House
 from hedgerow.gateway.routes import Route
 from hedgerow.gateway.tracing import TraceParent
 from hedgerow.record.ids import uuid7
+from hedgerow.retry_ledger import NOT_AGAIN
 from hedgerow.values.request import RequestFacts, WireRequest
 
 __all__ = ["Asked", "Asking"]
 
 OFF = ("off", "false", "0", "no")
-SPENT = (b"x-should-retry", b"false")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class Asking:
             raise Refused(Trouble(401, f"{said} to the gateway", "invalid_api_key"))
         if (trouble := owner.admit()) is not None:
             wait = (b"retry-after", str(max(1, round(owner.retry_after_s))).encode())
-            raise Refused(trouble, [wait, SPENT] if trouble.code == "insufficient_quota" else [wait])
+            raise Refused(trouble, [wait, NOT_AGAIN] if trouble.code == "insufficient_quota" else [wait])
         return owner
 
     def _route(self, wire: WireRequest, facts: RequestFacts) -> Route:

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 
 import aiohttp
 
@@ -17,11 +18,10 @@ from hedgerow.gateway.house import House
 from hedgerow.gateway.relay import EVENT_STREAM, Vigil, relay_event_stream, relay_plain
 from hedgerow.gateway.upstream import DeadlineOver, GatewayCall
 from hedgerow.race.stream import Delivery
-from hedgerow.retry_ledger import sdk_may_retry
+from hedgerow.retry_ledger import NOT_AGAIN, sdk_may_retry, told_not_to_retry
 
 __all__ = ["Exchange"]
 
-LAST_RETRY = (b"x-should-retry", b"false")
 UNBUFFERED = (b"x-accel-buffering", b"no")  # nginx would keep a stream back until it is whole
 
 log = logging.getLogger("hedgerow")
@@ -51,46 +51,56 @@ class Exchange:
         watch = asyncio.get_running_loop().create_task(self._client.cancel_when_gone(task))
         try:
             await self._answer(asked)
-            self._keep(asked)
         except asyncio.CancelledError:
             if not self._client.gone:
                 raise
             task.uncancel()
         finally:
             watch.cancel()
+            self._keep(asked)
 
     def _keep(self, asked: Asked) -> None:
         """Write down what was asked, where the file says so, and what was answered."""
         if (bodies := self._house.bodies) is not None:
             answer = None if self._client.kept is None else b"".join(self._client.kept)
-            bodies.keep(asked.said.id or "", asked.wire, asked.address, answer)
+            bodies.keep(self._asking.id, asked.wire, asked.address, answer)
 
     async def _answer(self, asked: Asked) -> None:
-        house, route, wire = self._house, asked.route, asked.wire
+        route, wire = asked.route, asked.wire
         call = GatewayCall(
-            house.upstreams, route.targets, asked.address, wire, trace=asked.trace, decodable=asked.facts.answer_known
+            self._house.upstreams,
+            route.targets,
+            asked.address,
+            wire,
+            trace=asked.trace,
+            decodable=asked.facts.answer_known,
         )
-        vigil = None
-        if asked.sends_events:
-            headers = self._own_headers([(b"content-type", EVENT_STREAM.encode()), UNBUFFERED])
-            vigil = Vigil(self._client, headers, house.clock)
         try:
-            with said_of_call(asked.said):
-                delivery = await route.hedger.send(
-                    wire, call, sdk_retry=asked.sdk_retry, places=route.places(asked.key), facts=asked.facts
-                )
+            async with self._kept_alive(asked):
+                with said_of_call(asked.said):
+                    delivery = await route.hedger.send(
+                        wire, call, sdk_retry=asked.sdk_retry, places=route.places(asked.key), facts=asked.facts
+                    )
         except Exception as error:  # told to the client; the event has the details
-            if vigil is not None:
-                await vigil.end()
             await self._fail(error, asked)
             return
-        finally:
-            if vigil is not None:
-                await vigil.end()
         try:
             await self._relay(asked, delivery)
         finally:
             await delivery.aclose()
+
+    @asynccontextmanager
+    async def _kept_alive(self, asked: Asked) -> AsyncGenerator[None]:
+        """While nothing is there to say, a client that waits for events hears that we are still here."""
+        if not asked.sends_events:
+            yield
+            return
+        headers = self._own_headers([(b"content-type", EVENT_STREAM.encode()), UNBUFFERED])
+        vigil = Vigil(self._client, headers, self._house.clock)
+        try:
+            yield
+        finally:
+            await vigil.end()
 
     async def _relay(self, asked: Asked, delivery: Delivery) -> None:
         client = self._client
@@ -103,8 +113,11 @@ class Exchange:
                 await self._as_event(asked, delivery)
             return
         streams = events or asked.facts.stream  # Gemini's may be a JSON array
-        headers = [*self._story(asked, delivery), UNBUFFERED] if streams else self._story(asked, delivery)
-        await client.begin(delivery.status, answer_headers(delivery.headers, self._own_headers(headers)))
+        story = [*self._story(asked, delivery), UNBUFFERED] if streams else self._story(asked, delivery)
+        headers = answer_headers(delivery.headers, self._own_headers(story))
+        if delivery.status >= 400 and not sdk_may_retry(delivery.status, delivery.failed_attempts):
+            headers = told_not_to_retry(headers)
+        await client.begin(delivery.status, headers)
         if events:
             await relay_event_stream(client, delivery, asked.api, decode=False)
         else:
@@ -126,7 +139,7 @@ class Exchange:
         spent = isinstance(error, DeadlineOver) or hasattr(
             error, "__notes__"
         )  # a note for each other attempt that failed
-        await self._refuse(trouble, [LAST_RETRY] if spent else [])
+        await self._refuse(trouble, [NOT_AGAIN] if spent else [])
 
     async def _refuse(self, trouble: Trouble, headers: Pairs = ()) -> None:
         body = self._asking.api.error_body(trouble)
@@ -149,9 +162,6 @@ class Exchange:
         ]
         if attempt.first_token_s is not None:
             story.append((b"server-timing", f"first_token;dur={(attempt.first_token_s - began_s) * 1000:.1f}".encode()))
-        failed = delivery.failed_attempts
-        if delivery.status >= 400 and failed > 1 and not sdk_may_retry(delivery.status, failed):
-            story.append(LAST_RETRY)
         return story
 
     def _own_headers(self, headers: Pairs) -> list[tuple[bytes, bytes]]:

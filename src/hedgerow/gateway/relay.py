@@ -35,7 +35,7 @@ class Vigil:
         self._timer = clock.call_later(KEEP_ALIVE_S, self._begin)
 
     async def end(self) -> None:
-        """There is an answer, or none will come. A comment that is being written is finished first. Idempotent."""
+        """There is an answer, or none will come. A comment that is being written is finished first."""
         if self._task is not None:
             await self._task
         self._timer.cancel()

@@ -12,7 +12,7 @@ from hedgerow.engine import Hedger
 from hedgerow.errors import UnsupportedError
 from hedgerow.race.stream import Delivery
 from hedgerow.record.recorder import Store
-from hedgerow.retry_ledger import Ledger, ledger_of, next_try, sdk_may_retry, tries_before
+from hedgerow.retry_ledger import Ledger, ledger_of, next_try, sdk_may_retry, told_not_to_retry, tries_before
 from hedgerow.settings import Policy, Target
 from hedgerow.transports.httpx2_private import refuse_classic, refuse_http2
 from hedgerow.transports.httpx2_upstream import Httpx2Call, Httpx2Response, Route, TimeOut
@@ -21,8 +21,6 @@ from hedgerow.transports.targets import request_for
 from hedgerow.values.request import StreamedRequest, WireRequest
 
 __all__ = ["AsyncTransport", "DeliveredBody", "ledger_for"]
-
-SHOULD_RETRY = b"x-should-retry"
 
 
 class AsyncTransport(httpx2.AsyncBaseTransport):
@@ -161,8 +159,7 @@ def _headers(delivery: Delivery, ledger: Ledger | None) -> list[tuple[bytes, byt
     if ledger is not None:
         headers.append((b"hedgerow-attempts", str(ledger.attempts).encode()))
     if not sdk_may_retry(delivery.status, delivery.failed_attempts):
-        headers = [(name, value) for name, value in headers if name.lower() != SHOULD_RETRY]
-        headers.append((SHOULD_RETRY, b"false"))
+        headers = told_not_to_retry(headers)
     return headers
 
 
