@@ -4,7 +4,6 @@ The fields of Policy ARE the table: code, TOML errors and the reference page rea
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -32,10 +31,12 @@ from hedgerow.setting_kinds import (
     read_zone,
     setting,
 )
+from hedgerow.toml_file import TomlFile
 from hedgerow.units import Delay, Window, parse_share
 
-__all__ = ["Policy", "Prior", "Setting", "Target"]
+__all__ = ["Policy", "Prior", "Setting", "Target", "policy_of"]
 
+RESCUES = ("off",)
 CANCEL_BILLING = ("so_far", "full", "none", "unknown")
 
 
@@ -194,11 +195,8 @@ class Policy:
 
         Raises SettingError with file and line for unknown or impossible settings, OSError if the file cannot be read.
         """
-        text = Path(path).read_text(encoding="utf-8")
-        try:
-            tables: Mapping[str, Any] = tomllib.loads(text).get("policy", {})
-        except tomllib.TOMLDecodeError as error:
-            raise SettingError("policy", str(path), "a TOML file", fix=str(error), where=str(path)) from None
+        file = TomlFile(path, "policy")
+        tables: Mapping[str, Any] = file.data.get("policy", {})
         if name is None and len(tables) == 1:
             name = next(iter(tables))
         if name is None or name not in tables:
@@ -206,7 +204,7 @@ class Policy:
             raise SettingError(
                 "policy", name, f"one of the [policy.NAME] tables in the file ({found})", where=str(path)
             )
-        return _policy_from(tables[name], lambda key: f"{path}:{_line_of(text, name, key)}")
+        return policy_of(tables[name], lambda key: file.place(("policy", name, key)))
 
     @property
     def hedges(self) -> bool:
@@ -259,28 +257,16 @@ class Target:
             )
 
 
-def _policy_from(values: Mapping[str, Any], place: Callable[[str], str]) -> Policy:
-    known = {row.name: row for row in Policy.table()}
-    for key, value in values.items():
+def policy_of(values: Mapping[str, Any], place: Callable[[str], str]) -> Policy:
+    """The policy of a table in a file. place: "FILE:LINE" of a key. Raises SettingError with the place."""
+    settings, known = dict(values), {row.name: row for row in Policy.table()}
+    if (rescue := settings.pop("rescue", "off")) not in RESCUES:
+        fix = "mid-stream rescue is not in this version"
+        raise SettingError("rescue", rescue, ", ".join(RESCUES), fix=fix, where=place("rescue"))
+    for key, value in settings.items():
         if key not in known:
             raise SettingError(key, value, f"one of {', '.join(known)}", fix="check the spelling", where=place(key))
-        try:
-            known[key].read(value, known[key])
-        except SettingError as error:
-            raise error.at(place(key)) from None
     try:
-        return Policy(**values)
+        return Policy(**settings)
     except SettingError as error:
         raise error.at(place(error.name)) from None
-
-
-def _line_of(text: str, table: str, key: str) -> int:
-    """The line of `key` in `[policy.TABLE]`, or of the table's head; 1 if neither is written out."""
-    line_of_table, inside = 1, False
-    for number, line in enumerate(text.splitlines(), start=1):
-        if head := re.match(r"\s*\[([^\]]+)\]", line):
-            inside = head[1].replace('"', "").replace(" ", "") == f"policy.{table}"
-            line_of_table = number if inside else line_of_table
-        elif inside and re.match(rf'\s*"?{re.escape(key)}"?\s*=', line):
-            return number
-    return line_of_table

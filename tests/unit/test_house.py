@@ -45,7 +45,18 @@ def edge(*third_parties: str, also: tuple[str, ...] = ()) -> Area:
 
 NOUNS = Area(
     layer=0,
-    also=("call_context", "clock", "errors", "hours", "retry_ledger", "setting_kinds", "settings", "units", "values"),
+    also=(
+        "call_context",
+        "clock",
+        "errors",
+        "hours",
+        "retry_ledger",
+        "setting_kinds",
+        "settings",
+        "toml_file",
+        "units",
+        "values",
+    ),
 )
 MECHANISM = Area(layer=1, third_parties=frozenset({"orjson"}), impure=IMPURE)
 DECISION = Area(layer=2, also=("policy", "race.machine", "race.signals"), impure=IMPURE)
@@ -95,6 +106,7 @@ AREAS: dict[str, Area] = {
     "telemetry": edge("opentelemetry", "prometheus_client"),
     "testing": edge("orjson", "pytest", also=("sandbox",)),
     "transports": edge("anthropic", "google", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "orjson"),
+    "toml_file": NOUNS,
     "units": NOUNS,
     "values": NOUNS,
 }

@@ -104,3 +104,12 @@ def test_a_targets_key_is_never_printed() -> None:
 def test_a_target_that_changes_nothing_or_is_no_url_is_refused(options: dict[str, str]) -> None:
     with pytest.raises(SettingError):
         Target(**options)  # type: ignore[arg-type]
+
+
+def test_a_policy_of_a_gateways_file_is_loaded_as_well(tmp_path: Path) -> None:
+    file = tmp_path / "hedgerow.toml"
+    file.write_text('[policy.interactive]\nbudget = 0.02\nrescue = "off"\n')
+    assert Policy.load(file, "interactive") == Policy(budget=0.02)
+    file.write_text('[policy.interactive]\nbudget = 0.02\nrescue = "prefix"\n')
+    with pytest.raises(SettingError, match=r"hedgerow\.toml:3: rescue = 'prefix'"):
+        Policy.load(file, "interactive")

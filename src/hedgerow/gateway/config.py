@@ -4,7 +4,7 @@ Immutable; a reload makes a new one.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -17,8 +17,8 @@ from yarl import URL
 from hedgerow.cost.prices import PriceRule
 from hedgerow.errors import SettingError
 from hedgerow.gateway.sections import ClientKeySection, File, GatewaySection, RouteSection, SloSection, TargetSection
-from hedgerow.gateway.toml_file import TomlFile, Where
-from hedgerow.settings import Policy
+from hedgerow.settings import Policy, policy_of
+from hedgerow.toml_file import TomlFile, Where
 
 __all__ = ["CLIENTS_KEY", "Config", "TargetConfig", "load"]
 
@@ -26,7 +26,6 @@ ENV = "env:"
 CLIENTS_KEY = "client"
 CONTROL_SHARE = 0.02  # a gateway serves many: an honest live comparison is worth two in a hundred calls
 DEFAULT_POLICY = "default"
-RESCUES = ("off",)
 KINDS: Mapping[str, str] = {
     "missing": "must be given",
     "extra_forbidden": "a key that exists here",
@@ -113,7 +112,10 @@ class _Resolver:
             self._no(("gateway", "shared_state"), gateway.shared_state, "nothing in this version", fix)
         self._unique("target", [target.name for target in sections.target])
         targets = {target.name: target for target in map(self._target, range(len(sections.target)))}
-        policies = {name: self._policy(name, values) for name, values in sections.policy.items()}
+        policies = {
+            name: policy_of({"control_share": CONTROL_SHARE, **values}, self._places_in("policy", name))
+            for name, values in sections.policy.items()
+        }
         for number, route in enumerate(sections.route):
             self._check_route(number, route, targets, policies)
         keys = tuple(self._client_key(number, key) for number, key in enumerate(sections.client_key))
@@ -184,19 +186,6 @@ class _Resolver:
             self._no(where, text, allowed)
         return url
 
-    def _policy(self, name: str, values: Mapping[str, Any]) -> Policy:
-        settings: dict[str, Any] = {"control_share": CONTROL_SHARE, **values}
-        if (rescue := settings.pop("rescue", "off")) not in RESCUES:
-            self._no(("policy", name, "rescue"), rescue, ", ".join(RESCUES), "mid-stream rescue is not in this version")
-        known = {row.name: row for row in Policy.table()}
-        for key, value in settings.items():
-            if key not in known:
-                self._no(("policy", name, key), value, f"one of {', '.join(known)}", "check the spelling")
-        try:
-            return Policy(**settings)
-        except SettingError as error:
-            raise error.at(self._file.place(("policy", name, error.name))) from None
-
     def _check_route(
         self, number: int, route: RouteSection, targets: Mapping[str, TargetConfig], policies: Mapping[str, Policy]
     ) -> None:
@@ -250,6 +239,10 @@ class _Resolver:
             if (target.api_key or "").startswith(("sk-", "AIza")):
                 place = self._file.place(("target", number, "api_key"))
                 self._warnings.append(f'{place}: a key is written out: "env:NAME" keeps it out of the file')
+
+    def _places_in(self, *table: str) -> Callable[[str], str]:
+        """Where the keys of a table stand."""
+        return lambda key: self._file.place((*table, key))
 
     def _no(self, where: Where, value: object, allowed: str, fix: str | None = None) -> NoReturn:
         name = ".".join(str(part) for part in where if isinstance(part, str))

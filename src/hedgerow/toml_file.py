@@ -16,15 +16,16 @@ Where = Sequence[str | int]
 
 
 class TomlFile:
-    """One file as it was when it was read. Raises OSError if it cannot be read, SettingError if it is no TOML."""
+    """One file as it was when it was read. name: how errors call it. Raises OSError if it cannot be read, SettingError if it is
+    no TOML."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, name: str = "file") -> None:
         self.path = Path(path)
         self._lines = (text := self.path.read_text(encoding="utf-8")).splitlines()
         try:
             self.data: dict[str, Any] = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise SettingError("file", str(path), "a TOML file", fix=str(error), where=str(path)) from None
+            raise SettingError(name, str(path), "a TOML file", fix=str(error), where=str(path)) from None
 
     def place(self, where: Where) -> str:
         """ "FILE:LINE" of a key, of the table it would stand in, or of the first line."""
