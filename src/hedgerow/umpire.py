@@ -24,9 +24,8 @@ class Umpire:
     def __init__(self, pilot: Pilot, flight: Flight, clock: Clock, on_finished: Callable[[RaceSeen], None]) -> None:
         self._pilot, self._flight, self._clock, self._on_finished = pilot, flight, clock, on_finished
 
-    @property
-    def plan(self) -> str:
-        return self._flight.refusal or self._flight.plan.verdict
+    def plan(self, race: RaceSeen) -> str:
+        return self._flight.plan_after(len(race.attempts))
 
     def outlook(self, target: int = 0) -> Outlook:
         return self._pilot.outlook(self._flight, self._clock.now(), target)

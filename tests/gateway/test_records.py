@@ -59,6 +59,28 @@ async def test_requests_are_kept_for_replay_without_their_keys_and_answers_only_
         assert not any(name.startswith("answer") for name in whole | streamed)
 
 
+BODIES = {
+    "a long number": (b'{"x": 123456789012345678901234567890}', {"body": {"x": 123456789012345678901234567890}}),
+    "several lines": (b'{"x":\r\n1}', {"body": {"x": 1}}),
+    "no JSON": (b"plain\ntext", {"body_text": "plain\ntext"}),
+    "no text": (b"\xff\x00", {"body_base64": "/wA="}),
+    "nothing": (b"", {"body_text": ""}),
+}
+
+
+@pytest.mark.parametrize(("body", "kept"), BODIES.values(), ids=BODIES)
+async def test_whatever_a_body_is_it_is_kept_on_one_line(
+    start: Callable[..., Any], tmp_path: Path, body: bytes, kept: dict[str, Any]
+) -> None:
+    gateway: Running = await start(**tables(tmp_path, True))
+    async with httpx2.AsyncClient() as client:
+        await client.post(f"{gateway.url}/v1/uploads", content=body)
+    path = tmp_path / "calls.bodies.jsonl"
+    await eventually(lambda: path.exists() and path.read_bytes().endswith(b"\n"))
+    (line,) = path.read_text().splitlines()
+    assert kept.items() <= json.loads(line).items()
+
+
 async def test_a_request_whose_client_has_left_is_kept_as_well(start: Callable[..., Any], tmp_path: Path) -> None:
     gateway: Running = await start(**tables(tmp_path, True))
     with pytest.raises(TimeoutError):

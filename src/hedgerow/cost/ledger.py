@@ -25,7 +25,7 @@ from hedgerow.errors import SettingError
 from hedgerow.values.answer import Usage
 from hedgerow.values.event import AttemptEvent, Event
 
-__all__ = ["ESTIMATED", "HIDDEN_REASONING", "Bill", "TargetBilling", "bill_of", "priced"]
+__all__ = ["ESTIMATED", "HIDDEN_REASONING", "Bill", "TargetBilling", "bill_of", "billing_of", "priced"]
 
 # Notes in `price_source`, after the sources, separated by "; ".
 ESTIMATED = "estimated"
@@ -51,6 +51,17 @@ class TargetBilling:
         if self.cancel_billing not in get_args(CancelBilling):
             allowed = " | ".join(get_args(CancelBilling))
             raise SettingError("cancel_billing", self.cancel_billing, allowed, fix='leave it out for "unknown"')
+
+
+def billing_of(provider_url: str | None, over: Mapping[str, object], cancel_billing: CancelBilling) -> TargetBilling:
+    """How a target bills that lays `over` over the body: a model or a tier that it names there is what it is asked for."""
+    model, tier = over.get("model"), over.get("service_tier") or over.get("serviceTier")
+    return TargetBilling(
+        provider_url=provider_url,
+        model=model if isinstance(model, str) else None,
+        service_tier=tier if isinstance(tier, str) else None,
+        cancel_billing=cancel_billing,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

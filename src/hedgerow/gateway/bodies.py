@@ -3,12 +3,12 @@
 import os
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import orjson
 
-from hedgerow.dialects.lenient_json import loads_or_none
 from hedgerow.gateway.addresses import Address
 from hedgerow.record.batches import BatchWriter
 from hedgerow.record.jsonl_store import append_lines
@@ -20,35 +20,33 @@ KEPT_HEADERS = (b"content-type", b"anthropic-version", b"anthropic-beta", b"open
 ONLY_THE_OWNER = 0o600
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One request as it waits to be written down; its answer too, if that is kept."""
+
+    event_id: str
+    wire: WireRequest
+    address: Address
+    answer: bytes | None
+
+
 class BodyFile:
-    """JSON lines, one request each, appended in batches by a thread. Nobody but the owner may read the file."""
+    """JSON lines, one request each, made and appended in batches by a thread. Nobody but the owner may read the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._writer = BatchWriter[bytes](f"bodies in {path.name}", self._write, lambda: None)
+        self._writer = BatchWriter[Kept](f"bodies in {path.name}", self._write, lambda: None)
 
     def keep(self, event_id: str, wire: WireRequest, address: Address, answer: bytes | None = None) -> None:
         """One request, without its keys; its answer as well if given."""
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in wire.headers if name in KEPT_HEADERS
-        }
-        record: Mapping[str, object] = {
-            "id": event_id,
-            "method": wire.method,
-            "path": address.path,
-            "query": address.query,
-            "headers": headers,
-            **_content("body", wire.body or b""),
-            **({} if answer is None else _content("answer", answer)),
-        }
-        self._writer.append(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        self._writer.append(Kept(event_id, wire, address, answer))
 
     def close(self) -> None:
         """Write out what waits. Idempotent."""
         self._writer.close()
 
-    def _write(self, batch: Sequence[bytes]) -> None:
-        append_lines(self.path, b"".join(batch), ONLY_THE_OWNER)
+    def _write(self, batch: Sequence[Kept]) -> None:
+        append_lines(self.path, b"".join(map(_line, batch)), ONLY_THE_OWNER)
 
 
 def body_file_beside(events: str | None) -> Path:
@@ -57,11 +55,29 @@ def body_file_beside(events: str | None) -> Path:
     return Path(os.path.splitext(path)[0] + ".bodies.jsonl")
 
 
+def _line(kept: Kept) -> bytes:
+    wire = kept.wire
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in wire.headers if name in KEPT_HEADERS}
+    record: Mapping[str, object] = {
+        "id": kept.event_id,
+        "method": wire.method,
+        "path": kept.address.path,
+        "query": kept.address.query,
+        "headers": headers,
+        **_content("body", wire.body or b""),
+        **({} if kept.answer is None else _content("answer", kept.answer)),
+    }
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+
+
 def _content(name: str, data: bytes) -> dict[str, object]:
     """As JSON if it is JSON, as text if it is text, else in base64."""
-    found = loads_or_none(data)
-    if found is not None:
-        return {name: found}
+    try:
+        found: object = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
+    else:  # as it came, numbers of any length included, unless it would not stay one line
+        return {name: found if b"\n" in data or b"\r" in data else orjson.Fragment(data)}
     try:
         return {f"{name}_text": data.decode("utf-8")}
     except UnicodeDecodeError:

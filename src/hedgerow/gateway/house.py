@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hedgerow.clock import Clock, SystemClock
-from hedgerow.cost.ledger import TargetBilling
+from hedgerow.cost.ledger import billing_of
 from hedgerow.engine import Hedger
 from hedgerow.gateway.bodies import BodyFile, body_file_beside
 from hedgerow.gateway.client_keys import Keyring
-from hedgerow.gateway.config import Config, TargetConfig
+from hedgerow.gateway.config import Config
 from hedgerow.gateway.logs import log_request
 from hedgerow.gateway.routes import Routes
 from hedgerow.gateway.upstream import Upstreams
@@ -43,16 +43,14 @@ class House:
 
     def __init__(self, config: Config, worker: Worker, before: "House | None" = None) -> None:
         self.config, self.worker, self.clock = config, worker, worker.clock
-        self._before = before
         self.keyring = Keyring(share=1 / worker.of, clock=worker.clock) if before is None else before.keyring
         same_store = before is not None and before.config.gateway.events == config.gateway.events
         self.store = before.store if before is not None and same_store else store_of(config.gateway.events)
         self.bodies = BodyFile(body_file_beside(config.gateway.events)) if config.gateway.record_bodies else None
         self.upstreams = Upstreams(worker.clock) if before is None else before.upstreams
-        self.hedgers: Mapping[str, Hedger] = {name: self._hedger(name) for name in config.policies}
+        self.hedgers: Mapping[str, Hedger] = {name: self._hedger(name, before) for name in config.policies}
         self.routes = Routes(config, self.hedgers)
         self.keyring.renew(config.client_keys)
-        self._before = None
 
     async def leave_to(self, after: "House") -> None:
         """Another house has taken over: end what it has not, once the calls under way are over."""
@@ -75,10 +73,11 @@ class House:
         if self.bodies is not None:
             self.bodies.close()
 
-    def _hedger(self, name: str) -> Hedger:
-        """A policy's hedger: the one from before if nothing has changed for it, else a new one that remembers what that knew."""
-        before = None if self._before is None else self._before.hedgers.get(name)
-        if before is not None and self._before is not None and _alike(self.config, self._before.config, name):
+    def _hedger(self, name: str, house: "House | None") -> Hedger:
+        """A policy's hedger: that of the house before if nothing has changed for it, else a new one that remembers what that
+        knew."""
+        before = None if house is None else house.hedgers.get(name)
+        if before is not None and house is not None and _alike(self.config, house.config, name):
             return before
         hedger = self._new_hedger(name, None if before is not None else self._state_file(name))
         bucket = hedger.pilot.gate.bucket
@@ -92,7 +91,10 @@ class House:
 
     def _new_hedger(self, name: str, state: Path | None) -> Hedger:
         targets = self.config.targets
-        books = Books(self.config.prices, {each.name: _billing_of(each) for each in targets.values()})
+        billing = {
+            name: billing_of(str(each.base_url), each.set, each.cancel_billing) for name, each in targets.items()
+        }
+        books = Books(self.config.prices, billing)
         books.load()  # now, while nobody waits for an answer
         return Hedger(
             self.config.policies[name],
@@ -135,14 +137,4 @@ def _alike(after: Config, before: Config, policy: str) -> bool:
         and after.targets == before.targets
         and after.prices == before.prices
         and (after.gateway.events, after.gateway.state) == (before.gateway.events, before.gateway.state)
-    )
-
-
-def _billing_of(target: TargetConfig) -> TargetBilling:
-    model, tier = target.set.get("model"), target.set.get("service_tier") or target.set.get("serviceTier")
-    return TargetBilling(
-        provider_url=str(target.base_url),
-        model=model if isinstance(model, str) else None,
-        service_tier=tier if isinstance(tier, str) else None,
-        cancel_billing=target.cancel_billing,
     )

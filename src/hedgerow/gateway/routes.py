@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
-from hashlib import sha256
 
 from hedgerow.engine import Hedger
 from hedgerow.gateway.config import Config, TargetConfig
 from hedgerow.gateway.sections import RouteSection
 from hedgerow.policy.gate import Place
+from hedgerow.transports.targets import Home, home_place
 
 __all__ = ["Route", "Routes"]
 
@@ -64,6 +64,4 @@ def _route(section: RouteSection, config: Config, hedgers: Mapping[str, Hedger])
 
 
 def _place(target: TargetConfig, key: str | None) -> Place:
-    account = key if target.passes_keys_through else target.api_key
-    told = sha256(f"{str(target.base_url).rstrip('/')}\n{account or ''}".encode("utf-8", "surrogateescape")).hexdigest()
-    return Place(name=target.name, account=told)
+    return home_place(Home(str(target.base_url), key if target.passes_keys_through else target.api_key), target.name)

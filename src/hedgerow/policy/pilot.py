@@ -57,6 +57,10 @@ class Flight:
     refusal: str | None = None
     wish: "Wish | None" = None
 
+    def plan_after(self, attempts: int) -> str:
+        """What the plan came to, as the event says it: why there was no backup, if there was none and one was wanted."""
+        return (self.refusal if attempts == 1 else None) or self.plan.verdict
+
     def cost(self, output_tokens: float, target: int = 0) -> float:
         """What one attempt at a target costs that answers with so many tokens."""
         price_in, price_out = self.price_in, self.price_out

@@ -99,7 +99,7 @@ class Race:
 
     @property
     def plan(self) -> str:
-        return self._referee.plan
+        return self._referee.plan(self)
 
     @property
     def open_attempts(self) -> int:

@@ -51,9 +51,8 @@ class RaceSeen(Protocol):
 class Referee(Protocol):
     """One per race. Its methods are called on the event loop, must not block and must not raise."""
 
-    @property
-    def plan(self) -> str:
-        """What the request's plan came to."""
+    def plan(self, race: RaceSeen) -> str:
+        """What the request's plan came to, as the event says it."""
         ...
 
     def outlook(self, target: int = 0) -> Outlook:

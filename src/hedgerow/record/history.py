@@ -48,7 +48,6 @@ def event_of(race: RaceSeen, seen: Circumstances) -> Event:
     chosen = race.attempts[race.chosen] if race.chosen is not None else None
     flight, wish = seen.flight, seen.flight.wish
     verdict = flight.plan.verdict
-    refused = flight.refusal if len(race.attempts) == 1 else None
     committed = chosen is not None and race.state.entrants[chosen.number].failure is None
     return Event(
         id=seen.said.id or uuid7(seen.at),
@@ -71,7 +70,7 @@ def event_of(race: RaceSeen, seen: Circumstances) -> Event:
         input_tokens_estimate=facts.input_tokens_estimate,
         max_output_tokens=facts.max_output_tokens,
         sdk_retry=seen.sdk_retry,
-        plan=refused or verdict,
+        plan=race.plan,
         d_s=wish.limit_s if wish else None,
         b_s=wish.b_s if wish else None,
         tau_s=wish.tau_s if wish else None,

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from os import PathLike
 
 from hedgerow.clock import Clock
-from hedgerow.cost.ledger import TargetBilling
+from hedgerow.cost.ledger import TargetBilling, billing_of
 from hedgerow.cost.prices import PriceRule
 from hedgerow.engine import Hedger
 from hedgerow.record.books import Books
 from hedgerow.record.recorder import Store
 from hedgerow.record.store_urls import store_of
 from hedgerow.settings import Policy, Target
-from hedgerow.transports.targets import Home, billing_of, home_place, place_of
+from hedgerow.transports.targets import Home, home_place, place_of
 
 __all__ = ["Hedging"]
 
@@ -43,7 +43,10 @@ class Hedging:
             home_place(home, name),
             *(place_of(each, number, home) for number, each in enumerate(targets, start=1)),
         )
-        billing = {place.name: billing_of(each, home) for place, each in zip(places[1:], targets, strict=True)}
+        billing = {
+            place.name: billing_of(each.base_url or home.base_url, each.set, each.cancel_billing)
+            for place, each in zip(places[1:], targets, strict=True)
+        }
         books = Books(self.prices, {name: TargetBilling(provider_url=home.base_url), **billing})
         policy = self.policy or Policy()
         return Hedger(policy, places, clock=self.clock, store=store_of(self.events), state=self.state, books=books)

@@ -7,14 +7,13 @@ from hashlib import sha256
 import httpx2
 import orjson
 
-from hedgerow.cost.ledger import TargetBilling
 from hedgerow.dialects.gemini_paths import with_model
 from hedgerow.dialects.headers import CREDENTIALS
 from hedgerow.dialects.request_body import laid_over
 from hedgerow.policy.gate import Place
 from hedgerow.settings import Target
 
-__all__ = ["Home", "billing_of", "home_place", "place_of", "request_for"]
+__all__ = ["Home", "home_place", "place_of", "request_for"]
 
 # What follows the base URL of Google's SDK, which has no version.
 GEMINI = re.compile(
@@ -55,17 +54,6 @@ def place_of(target: Target, number: int, home: Home) -> Place:
     origin = None if target.base_url is None else httpx2.URL(target.base_url).netloc.decode("ascii")
     name = target.name or origin or f"backup-{number}"
     return Place(name=name, account=home.account_of(target.base_url, target.api_key))
-
-
-def billing_of(target: Target, home: Home) -> TargetBilling:
-    """How a target bills, for the cost in events."""
-    model, tier = target.set.get("model"), target.set.get("service_tier") or target.set.get("serviceTier")
-    return TargetBilling(
-        provider_url=target.base_url or home.base_url,
-        model=model if isinstance(model, str) else None,
-        service_tier=tier if isinstance(tier, str) else None,
-        cancel_billing=target.cancel_billing,
-    )
 
 
 def request_for(target: Target, request: httpx2.Request, body: bytes) -> httpx2.Request:

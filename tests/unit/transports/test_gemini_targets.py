@@ -4,8 +4,9 @@ import httpx2
 import orjson
 import pytest
 
+from hedgerow.cost.ledger import billing_of
 from hedgerow.settings import Target
-from hedgerow.transports.targets import Home, billing_of, request_for
+from hedgerow.transports.targets import request_for
 
 BODY = {"contents": [{"parts": [{"text": "hi"}]}], "generationConfig": {"temperature": 1}}
 HERE = "https://generativelanguage.googleapis.com/v1beta/models/gemini-x:streamGenerateContent?alt=sse"
@@ -72,4 +73,4 @@ def test_another_model_goes_into_the_path_not_into_the_body() -> None:
 
 
 def test_a_tier_in_googles_spelling_is_known_to_the_bill() -> None:
-    assert billing_of(Target(set={"serviceTier": "priority"}), Home()).service_tier == "priority"
+    assert billing_of(None, {"serviceTier": "priority"}, "unknown").service_tier == "priority"
