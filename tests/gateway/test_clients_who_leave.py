@@ -56,8 +56,7 @@ async def nothing_left(gateway: Running, sandbox: SandboxProcess) -> AsyncIterat
 
 def in_use(gateway: Running) -> int:
     """Descriptors, but for the connections to targets that are kept ready for the next calls."""
-    ready = sum(map(len, gateway.house.upstreams.connections._conns.values()))
-    return psutil.Process().num_fds() - ready
+    return psutil.Process().num_fds() - gateway.house.connections.resting
 
 
 async def answered(gateway: Running, case: str) -> bool:

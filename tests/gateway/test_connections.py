@@ -6,15 +6,15 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-import aiohttp
 import httpx2
 from tests.gateway.running import Running
 from tests.gateway.upstreams import answer
 from tests.sdk.racing import PATIENCE_S, QUICK, eventually, scripted
-from yarl import URL
 
 from hedgerow.clock import ManualClock
-from hedgerow.gateway.connections import NOTES, Connections
+from hedgerow.gateway.addresses import Origin
+from hedgerow.gateway.connection import Answer
+from hedgerow.gateway.connections import Connections
 from hedgerow.race.attempt import Attempt
 
 Start = Callable[..., Any]
@@ -168,17 +168,19 @@ async def test_no_spare_connection_is_opened_for_what_was_needed_minutes_ago() -
     clock = ManualClock()
     async with mute() as (provider, _):
         provider.answers = HALF_AN_ANSWER
-        pool, url = Connections(clock), URL(f"http://127.0.0.1:{provider.port}/")
-        NOTES.set(Attempt(0, 0, "primary", clock))
-        async with aiohttp.ClientSession(connector=pool) as session:
-            for spare, call in enumerate([await session.get(url), await session.get(url)], start=1):
-                call.close()
-                pool.replace(url)
-                await eventually(partial(provider.has_silent, spare))
-            clock.advance(200.0)
-            for _ in range(2):
-                (await session.get(url)).close()
-                pool.replace(url)
-                await asyncio.sleep(SETTLED_S)  # for a connection that should not come
-            await pool.stop_replacing()
-        assert len(provider.heard) == 5
+        connections = Connections(clock)
+
+        async def call() -> Answer:
+            origin = Origin(tls=False, host="127.0.0.1", port=provider.port)
+            return await connections.ask(origin, ASKED, b"", Attempt(0, 0, "primary", clock))
+
+        for spare, answered in enumerate([await call(), await call()], start=1):
+            await answered.close()
+            await eventually(partial(provider.has_silent, spare))
+        clock.advance(200.0)
+        await eventually(lambda: provider.open == 0)  # the two have rested for too long
+        for _ in range(2):
+            await (await call()).close()
+            await asyncio.sleep(SETTLED_S)  # for a second connection that should not come
+            assert connections.resting == provider.open == 1
+        await connections.close()

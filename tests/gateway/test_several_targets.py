@@ -132,7 +132,7 @@ async def test_a_target_that_swallows_everything_leaves_the_others_alone(
     await asyncio.gather(*lost, return_exceptions=True)
     await eventually(lambda: gateway.hedger.stats()["in_flight"] == 0)
     await eventually(lambda: len(held) == 108)  # spare ones in place of the hundred that were cut off: 8, not more
-    await gateway.house.upstreams.close()
+    await gateway.house.connections.close()
     for writer in held:
         writer.close()
     await asyncio.gather(*(writer.wait_closed() for writer in held), return_exceptions=True)

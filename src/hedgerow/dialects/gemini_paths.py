@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from hedgerow.values.request import WireRequest
 
@@ -28,7 +28,7 @@ def model_of(request: WireRequest) -> str | None:
 
 def with_model(path: str, model: object) -> str | None:
     """The path with another model in it; None if no model stands there, or none is given."""
-    return MODEL.sub(lambda _: model, path) if isinstance(model, str) and MODEL.search(path) else None
+    return MODEL.sub(lambda _: quote(model, safe="@"), path) if isinstance(model, str) and MODEL.search(path) else None
 
 
 def camel(name: str) -> str:

@@ -3,18 +3,60 @@ base URL, never the host: there is no way to another."""
 
 import re
 from copy import copy
+from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-from yarl import URL
+import httpx2
 
 from hedgerow.dialects.gemini_paths import with_model
 from hedgerow.gateway.apis import Api, Trouble
 from hedgerow.values.request import StreamedRequest
 
-__all__ = ["Address", "BadAddress"]
+__all__ = ["Address", "BadAddress", "BaseUrl", "Origin"]
 
 KEY_PARAMETER = re.compile(rb"(?:^|&)(key=([^&]*))")
 SAFE = re.compile(rb"/[\x21-\x7e]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whom to connect to. host: a name in ASCII, or an IP address without brackets."""
+
+    tls: bool
+    host: str
+    port: int
+
+    @property
+    def authority(self) -> str:
+        """As it stands in an address and in the Host header."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{'https' if self.tls else 'http'}://{self.authority}"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseUrl:
+    """What a target's addresses have in common. path: "" or what they begin with, percent-encoded."""
+
+    origin: Origin
+    path: str
+
+    @classmethod
+    def parse(cls, text: str) -> "BaseUrl":
+        """Raises ValueError unless it is an http or https address of a host, without user, query or fragment."""
+        try:
+            url = httpx2.URL(text)
+        except httpx2.InvalidURL as error:
+            raise ValueError(str(error)) from None
+        host, port = url.raw_host.decode("ascii"), url.port or {"http": 80, "https": 443}.get(url.scheme, 0)
+        if not 0 < port < 65_536 or not host or "%" in host or "?" in text or "#" in text or url.userinfo:
+            raise ValueError(text)
+        return cls(Origin(url.scheme == "https", host, port), url.raw_path.decode("ascii").rstrip("/"))
+
+    def __str__(self) -> str:
+        return f"{self.origin}{self.path}"
 
 
 class BadAddress(Exception):
@@ -54,8 +96,8 @@ class Address:
         whole.query = f"{self.query}&{self._key_part}" if self.query else self._key_part
         return whole
 
-    def at(self, base_url: URL, api: Api, *, model: object = None, as_stream: StreamedRequest | None = None) -> URL:
-        """Where a target is asked. model: asked for in place of the client's, where it stands in the address."""
+    def at(self, base_url: BaseUrl, api: Api, *, model: object = None, as_stream: StreamedRequest | None = None) -> str:
+        """Path and query where a target is asked. model: asked for in place of the client's, where it stands in the address."""
         path, query = self.path, self.query
         if api.version and (path == api.version or path.startswith(f"{api.version}/")):
             path = path.removeprefix(api.version)
@@ -63,8 +105,7 @@ class Address:
             path = with_model(path, model) or path
         if as_stream is not None:
             path, query = _as_stream(path, query, as_stream)
-        url = f"{str(base_url).rstrip('/')}{path}"
-        return URL(f"{url}?{query}" if query else url, encoded=True)
+        return f"{base_url.path}{path}?{query}" if query else base_url.path + path
 
 
 def _as_stream(path: str, query: str, as_stream: StreamedRequest) -> tuple[str, str]:

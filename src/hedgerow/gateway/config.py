@@ -12,10 +12,10 @@ from typing import Any, Literal, NoReturn
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from yarl import URL
 
 from hedgerow.cost.prices import PriceRule
 from hedgerow.errors import SettingError
+from hedgerow.gateway.addresses import BaseUrl
 from hedgerow.gateway.sections import ClientKeySection, File, GatewaySection, RouteSection, SloSection, TargetSection
 from hedgerow.settings import Policy, policy_of
 from hedgerow.toml_file import TomlFile, Where
@@ -44,7 +44,7 @@ class TargetConfig:
 
     name: str
     dialect: Literal["openai", "anthropic", "gemini"]
-    base_url: URL
+    base_url: BaseUrl
     api_key: str | None = field(default=None, repr=False)
     cancel_billing: Literal["so_far", "full", "none", "unknown"] = "unknown"
     prefill: bool = False
@@ -157,7 +157,7 @@ class _Resolver:
             name=section.name,
             dialect=section.dialect,
             base_url=self._base_url((*where, "base_url"), section.base_url),
-            api_key=self._from_environment((*where, "api_key"), section.api_key),
+            api_key=self._api_key((*where, "api_key"), section.api_key),
             cancel_billing=section.cancel_billing,
             prefill=section.prefill,
             set=section.set,
@@ -176,15 +176,11 @@ class _Resolver:
         given = section.model_fields_set - {"like"}
         return model.model_copy(update={name: getattr(section, name) for name in given} | {"like": None})
 
-    def _base_url(self, where: Where, text: str) -> URL:
-        allowed = 'an http or https address without query such as "https://api.openai.com/v1"'
+    def _base_url(self, where: Where, text: str) -> BaseUrl:
         try:
-            url = URL(text)
+            return BaseUrl.parse(text)
         except ValueError:
-            self._no(where, text, allowed)
-        if url.scheme not in ("http", "https") or not url.host or url.query_string or url.fragment or url.user:
-            self._no(where, text, allowed)
-        return url
+            self._no(where, text, 'an http or https address without query such as "https://api.openai.com/v1"')
 
     def _check_route(
         self, number: int, route: RouteSection, targets: Mapping[str, TargetConfig], policies: Mapping[str, Policy]
@@ -212,6 +208,12 @@ class _Resolver:
             fix = 'trust_segment = "signed" needs the secret that the app\'s server signs with: "env:NAME"'
             self._no(where, key.segment_secret, "a secret", fix)
         return key.model_copy(update={"segment_secret": secret})
+
+    def _api_key(self, where: Where, value: str | None) -> str | None:
+        key = self._from_environment(where, value)
+        if key is not None and not (key.isascii() and key.isprintable()):
+            self._no(where, "a key", "printable ASCII: it goes into a header")
+        return key
 
     def _from_environment(self, where: Where, value: str | None) -> str | None:
         """A secret: written out, or "env:NAME"."""

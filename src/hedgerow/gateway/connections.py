@@ -5,122 +5,164 @@ in its place, in the background: never more than were in use at once of late, an
 """
 
 import asyncio
-from contextvars import ContextVar
 
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ConnectionKey
-from aiohttp.connector import Connection
-from aiohttp.tracing import Trace
-from yarl import URL
+import httpx2
 
-from hedgerow.clock import Clock
+from hedgerow.clock import Clock, Timer
+from hedgerow.gateway.addresses import Origin
+from hedgerow.gateway.connecting import Connector
+from hedgerow.gateway.connection import Answer, Connection
 from hedgerow.race.upstream import ConnectionNotes
 
-__all__ = ["CONNECT_S", "NOTES", "Connections"]
+__all__ = ["Connections"]
 
-CONNECT_S = 10.0  # a target that swallows packets
-KEEP_ALIVE_S, DNS_S = 55.0, 60  # below the minute after which load balancers drop a quiet connection
+KEEP_ALIVE_S = 55.0  # below the minute after which load balancers drop a quiet connection
 MOST_SPARE = 8  # idle ones to a target, above which none is added
 OF_LATE_S = 60.0
-MOST_TARGETS = 1024  # remembered; a configuration has a few
-
-NOTES: ContextVar[ConnectionNotes] = ContextVar("hedgerow_connection_notes")
-"""Who is told of the connection of the call that is being made."""
 
 
-class Connections(aiohttp.TCPConnector):
-    """aiohttp's pool, without limits. Belongs to one event loop."""
+class Connections:
+    """To all targets, without limits. Belongs to one event loop."""
 
     def __init__(self, clock: Clock) -> None:
-        super().__init__(  # pyright: ignore[reportUnknownMemberType]  # it takes a socket factory of unknown addresses
-            limit=0, keepalive_timeout=KEEP_ALIVE_S, ttl_dns_cache=DNS_S
-        )
-        self._clock = clock
-        self._uses: dict[ConnectionKey, _Use] = {}
-        self._opening: dict[asyncio.Task[None], ConnectionKey] = {}
+        self._clock, self._connector = clock, Connector(clock)
+        self._pools: dict[Origin, _Pool] = {}
 
-    async def connect(
-        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
-    ) -> Connection:
-        """A connection for a call, as aiohttp finds or opens it."""
-        connection = await super().connect(req, traces, timeout)
-        while connection.protocol is not None and connection.protocol.should_close:
-            # Somebody spoke unasked on an idle connection (a proxy's 408): it would be taken for the answer.
-            connection.close()
-            connection = await super().connect(req, traces, timeout)
-        NOTES.get().connected(reused=True)  # for the first time only if none was created
-        self._use(req.connection_key).begin(self._clock.now())
+    async def ask(
+        self, origin: Origin, head: bytes, body: bytes, notes: ConnectionNotes, *, without_body: bool = False
+    ) -> Answer:
+        """Send a request and wait for the head of its answer; see Connection.ask. Cancelled, it cuts the connection."""
+        pool = self._pools.get(origin)
+        if pool is None:
+            pool = self._pools[origin] = _Pool(origin, self._connector, self._clock)
+        connection = await pool.connection(notes)
+        return await connection.ask(head, body, without_body=without_body)
+
+    @property
+    def resting(self) -> int:
+        """How many stand ready for the next calls."""
+        return sum(pool.resting for pool in self._pools.values())
+
+    async def close(self) -> None:
+        """Ends all of them, whatever is under way."""
+        await asyncio.gather(*(pool.close() for pool in self._pools.values()))
+
+
+class _Pool:
+    """Those to one target. The Owner of its connections."""
+
+    def __init__(self, origin: Origin, connector: Connector, clock: Clock) -> None:
+        self._origin, self._connector, self._clock = origin, connector, clock
+        self._idle: dict[Connection, float] = {}  # since when; the one that has rested longest comes first
+        self._busy: set[Connection] = set()
+        self._opening: set[asyncio.Task[None]] = set()
+        self._use = _Use()
+        self._sweep: Timer | None = None
+        self._closed = False
+
+    @property
+    def resting(self) -> int:
+        return len(self._idle)
+
+    async def connection(self, notes: ConnectionNotes) -> Connection:
+        """One for a call: the last that was used, else a new one."""
+        connection = self._rested()
+        notes.connected(reused=connection is not None)
+        if connection is None:
+            try:
+                connection = await self._connector.open(self._origin, self)
+            except asyncio.CancelledError:  # a loser
+                self._replace()
+                raise
+            if not connection.idle:
+                raise httpx2.RemoteProtocolError("the connection was closed as soon as it was opened")
+        self._busy.add(connection)
+        self._use.rose_to(len(self._busy), self._clock.now())
         return connection
 
-    def replace(self, url: URL) -> None:
-        """A call to this address was cut off, and its connection with it: open another in the background if it will be missed."""
-        request = aiohttp.ClientRequest("GET", url, loop=self._loop)  # never sent: aiohttp opens connections by request
-        key = request.connection_key
-        idle = sum(protocol.is_connected() for protocol, _ in self._conns.get(key, ()))
-        idle += list(self._opening.values()).count(key)
-        use = self._uses.get(key)
-        if self._closed or use is None or idle >= min(MOST_SPARE, use.most_of_late(self._clock.now()) - use.now):
-            return
-        task = self._loop.create_task(self._open_spare(request, key))
-        self._opening[task] = key
-        task.add_done_callback(self._opening.pop)
+    def free(self, connection: Connection) -> None:
+        self._busy.discard(connection)
+        self._rest(connection)
 
-    async def stop_replacing(self) -> None:
-        """Give up the spare connections that are being opened."""
+    def gone(self, connection: Connection, *, cut: bool) -> None:
+        self._busy.discard(connection)
+        self._idle.pop(connection, None)
+        if cut:
+            self._replace()
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._sweep is not None:
+            self._sweep.cancel()
         for task in self._opening:
             task.cancel()
         await asyncio.gather(*self._opening, return_exceptions=True)
+        for connection in [*self._busy, *self._idle]:
+            connection.cut()
 
-    async def _create_connection(
-        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
-    ) -> ResponseHandler:
-        NOTES.get().connected(reused=False)
-        return await super()._create_connection(req, traces, timeout)
+    def _rested(self) -> Connection | None:
+        while self._idle:
+            connection, _ = self._idle.popitem()
+            if connection.idle:
+                return connection
+        return None
 
-    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        self._use(key).now -= 1
-        super()._release(key, protocol, should_close=should_close)
-
-    async def _open_spare(self, request: aiohttp.ClientRequest, key: ConnectionKey) -> None:
-        time_out = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S)
-        try:
-            protocol = await super()._create_connection(request, [], time_out)
-        except (aiohttp.ClientError, OSError):  # the next call finds out, and says so
+    def _rest(self, connection: Connection) -> None:
+        if self._closed or not connection.idle:
+            connection.cut()
             return
-        super()._release(key, protocol)
+        self._idle[connection] = self._clock.now()
+        if self._sweep is None:
+            self._sweep = self._clock.call_later(KEEP_ALIVE_S, self._sweep_up)
 
-    def _use(self, key: ConnectionKey) -> "_Use":
-        use = self._uses.get(key)
-        if use is None:
-            if len(self._uses) >= MOST_TARGETS:
-                self._uses = {known: use for known, use in self._uses.items() if use.now}
-            use = self._uses[key] = _Use()
-        return use
+    def _sweep_up(self) -> None:
+        """Close those that have rested for too long."""
+        now_s, self._sweep = self._clock.now(), None
+        for connection, since_s in list(self._idle.items()):
+            if now_s - since_s < KEEP_ALIVE_S:
+                self._sweep = self._clock.call_later(since_s + KEEP_ALIVE_S - now_s, self._sweep_up)
+                return
+            del self._idle[connection]
+            connection.cut()
+
+    def _replace(self) -> None:
+        """A call was cut off, and its connection with it: open another in the background if it will be missed."""
+        will_be_missed = self._use.most_of_late(len(self._busy), self._clock.now()) - len(self._busy)
+        if self._closed or len(self._idle) + len(self._opening) >= min(MOST_SPARE, will_be_missed):
+            return
+        task = asyncio.get_running_loop().create_task(self._open_spare())
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _open_spare(self) -> None:
+        try:
+            connection = await self._connector.open(self._origin, self)
+        except httpx2.TransportError:  # the next call finds out, and says so
+            return
+        self._rest(connection)
 
 
 class _Use:
-    """How many connections to a target are in use, and were at most in this minute and the one before."""
+    """How many connections to a target were in use at most, in this minute and the one before."""
 
-    __slots__ = ("_before", "_most", "_since_s", "now")
+    __slots__ = ("_before", "_most", "_since_s")
 
     def __init__(self) -> None:
-        self.now = self._most = self._before = 0
+        self._most = self._before = 0
         self._since_s = 0.0
 
-    def begin(self, now_s: float) -> None:
+    def rose_to(self, busy: int, now_s: float) -> None:
         """One more."""
-        self.now += 1
-        if self.now > self._most or now_s - self._since_s > OF_LATE_S:
-            self._turn(now_s)
-            self._most = max(self._most, self.now)
+        if busy > self._most or now_s - self._since_s > OF_LATE_S:
+            self._turn(busy, now_s)
+            self._most = max(self._most, busy)
 
-    def most_of_late(self, now_s: float) -> int:
-        self._turn(now_s)
+    def most_of_late(self, busy: int, now_s: float) -> int:
+        self._turn(busy, now_s)
         return max(self._most, self._before)
 
-    def _turn(self, now_s: float) -> None:
+    def _turn(self, busy: int, now_s: float) -> None:
         passed_s = now_s - self._since_s
         if passed_s > OF_LATE_S:
             self._before = self._most if passed_s <= 2 * OF_LATE_S else 0
-            self._most, self._since_s = self.now, now_s
+            self._most, self._since_s = busy, now_s

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-import aiohttp
+import httpx2
 
 from hedgerow.call_context import said_of_call
 from hedgerow.dialects.encoding import ContentDecoder
@@ -68,7 +68,7 @@ class Exchange:
     async def _answer(self, asked: Asked) -> None:
         route, wire = asked.route, asked.wire
         call = GatewayCall(
-            self._house.upstreams,
+            self._house.connections,
             route.targets,
             asked.address,
             wire,
@@ -173,9 +173,9 @@ class Exchange:
 
 def _trouble_of(error: Exception) -> Trouble:
     """What a client is told of an error that has no answer of a provider's. Never an address: it might hold a key."""
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TimeoutError | httpx2.TimeoutException):
         return Trouble(504, str(error) or "the provider did not answer in time", "upstream_timeout")
-    if isinstance(error, aiohttp.ClientError | OSError):
+    if isinstance(error, httpx2.TransportError | OSError):
         return Trouble(502, f"the provider cannot be reached ({type(error).__name__})", "upstream_unreachable")
     log.error("a request failed inside the gateway", exc_info=error)
     return Trouble(500, "the gateway failed; its log says how", "internal_error")

@@ -27,29 +27,27 @@ KEYS = frozenset(name.encode() for name in CREDENTIALS)
 OF_THE_WAY = frozenset({b"forwarded", b"host", b"via", b"x-real-ip", b"cookie", b"content-length", b"expect"})
 # llama.cpp keeps a stream alive for its conversation after its connection is gone: a loser would run on.
 OUTLIVES_US = frozenset({b"x-conversation-id"})
+NEVER_UP = HOP_BY_HOP | OF_THE_WAY | OUTLIVES_US
 FOR_A_PROXY = b"x-accel-"  # orders to the nginx that is next: a provider's must not reach the one in front of us
 NOT_OURS_TO_SAY = frozenset({b"server", b"date", b"set-cookie", b"alt-svc", b"strict-transport-security"})
 
 
-def upstream_headers(headers: RequestHeaders, *, keep_keys: bool, decodable: bool) -> list[tuple[str, str]]:
+def upstream_headers(headers: RequestHeaders, *, keep_keys: bool, decodable: bool) -> list[tuple[bytes, bytes]]:
     """A client's headers as they go on, without key, host and length. keep_keys: the client's own key goes through. decodable:
     the answer must be one that can be looked into."""
     dropped = _named_by_connection(headers)
-    kept: list[tuple[str, str]] = []
+    kept: list[tuple[bytes, bytes]] = []
     for name, value in headers:
         if (
-            name in HOP_BY_HOP
-            or name in OF_THE_WAY
-            or name in OUTLIVES_US
+            name in NEVER_UP
             or name in dropped
             or (name in KEYS and not keep_keys)
             or name.startswith((b"x-forwarded-", OWN_PREFIX))
         ):
             continue
-        text = value.decode("latin-1")
         if decodable and name == b"accept-encoding":
-            text = decodable_accept_encoding(text)
-        kept.append((name.decode("latin-1"), text))
+            value = decodable_accept_encoding(value.decode("latin-1")).encode("latin-1")
+        kept.append((name, value))
     return kept
 
 

@@ -14,9 +14,9 @@ from hedgerow.engine import Hedger
 from hedgerow.gateway.bodies import BodyFile, body_file_beside
 from hedgerow.gateway.client_keys import Keyring
 from hedgerow.gateway.config import Config
+from hedgerow.gateway.connections import Connections
 from hedgerow.gateway.logs import log_request
 from hedgerow.gateway.routes import Routes
-from hedgerow.gateway.upstream import Upstreams
 from hedgerow.policy.gate import Place
 from hedgerow.record.books import Books
 from hedgerow.record.history import Origin
@@ -47,7 +47,7 @@ class House:
         same_store = before is not None and before.config.gateway.events == config.gateway.events
         self.store = before.store if before is not None and same_store else store_of(config.gateway.events)
         self.bodies = BodyFile(body_file_beside(config.gateway.events)) if config.gateway.record_bodies else None
-        self.upstreams = Upstreams(worker.clock) if before is None else before.upstreams
+        self.connections = Connections(worker.clock) if before is None else before.connections
         self.hedgers: Mapping[str, Hedger] = {name: self._hedger(name, before) for name in config.policies}
         self.routes = Routes(config, self.hedgers)
         self.keyring.renew(config.client_keys)
@@ -68,7 +68,7 @@ class House:
         """Nothing more will come: close losers, connections and the store."""
         for hedger in self.hedgers.values():
             await hedger.aclose()
-        await self.upstreams.close()
+        await self.connections.close()
         self.store.close()
         if self.bodies is not None:
             self.bodies.close()
