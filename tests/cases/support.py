@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx2
@@ -34,6 +35,9 @@ class JumpingClock(SystemClock):
 
     def now(self) -> float:
         return super().now() + self._jumped_s
+
+    def utc(self) -> datetime:
+        return super().utc() + timedelta(seconds=self._jumped_s)
 
     def jump(self, seconds: float) -> None:
         """Let so much time have passed. Only between calls: timers that are set do not notice."""

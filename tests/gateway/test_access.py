@@ -4,7 +4,9 @@ import asyncio
 import hmac
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -13,8 +15,13 @@ from tests.cases.support import JumpingClock
 from tests.gateway.running import Running
 from tests.sdk.racing import QUICK, eventually, outcomes, scripted
 
-from hedgerow.gateway.client_keys import digest_of
+from hedgerow.clock import SystemClock
+from hedgerow.gateway.client_keys import Keyring, digest_of
+from hedgerow.gateway.sections import ClientKeySection
+from hedgerow.record.ids import uuid7
+from hedgerow.record.sqlite_store import SqliteStore
 from hedgerow.testing.process import SandboxProcess
+from hedgerow.values.event import Event
 
 Start = Callable[..., Any]
 
@@ -86,6 +93,45 @@ async def test_a_day_costs_no_more_than_its_cap_and_the_sdk_is_told_not_to_try_a
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "insufficient_quota")
     assert refused.headers["x-should-retry"] == "false"
     assert 0 < int(refused.headers["retry-after"]) <= 86_400
+
+
+async def test_what_a_key_has_spent_today_outlives_the_gateway(start: Start, tmp_path: Path) -> None:
+    prices = [{"model": "m", "input": 1000.0, "output": 1000.0}]
+    settings = {"listen": "127.0.0.1:0", "events": f"sqlite:///{tmp_path}/events.db"}
+    script = scripted("cap", {**QUICK, "usage": {"input_tokens": 10, "output_tokens": 15}})
+    keys, clock = [key(usd_per_day=0.04), key("web", "hr-web", usd_per_day=0.04)], JumpingClock()
+    for answered in (True, True, False):
+        gateway = await start(client_key=keys, price=prices, gateway=settings, clock=clock)
+        got = await post(gateway, authorization="Bearer hr-secret", **script)
+        assert (got.status_code == 200) is answered
+        await gateway.close()
+    gateway = await start(client_key=keys, price=prices, gateway=settings, clock=clock)
+    assert (await post(gateway, authorization="Bearer hr-web")).status_code == 200
+    assert (await post(gateway, authorization="Bearer hr-secret")).status_code == 429
+    clock.jump(86_400.0)
+    assert (await post(gateway, authorization="Bearer hr-secret")).status_code == 200
+
+
+def test_each_worker_remembers_its_share_of_what_all_have_spent(tmp_path: Path) -> None:
+    clock, store = SystemClock(), SqliteStore(tmp_path / "events.db")
+    at = clock.utc()
+    for client_key, usd, when in [
+        ("app", 0.03, at),
+        ("app", 0.03, at),
+        ("web", 1.0, at),
+        ("app", 9.0, at - timedelta(days=1)),
+    ]:
+        told: dict[str, Any] = {"id": uuid7(when), "at": when, "client_key": client_key, "cost_high_usd": usd}
+        store.append(Event(dialect="openai_chat", outcome="answered", **told))
+    store.flush()
+    sections = [ClientKeySection(name="app", sha256="0" * 64, usd_per_day=cap) for cap in (0.061, 0.059)]
+    for section, admitted in zip(sections, (True, False), strict=True):
+        keyring = Keyring(share=0.5, clock=clock)
+        keyring.renew([section])
+        keyring.remember(store)
+        (owner,) = keyring._keys.values()
+        assert (owner.admit() is None) is admitted
+    store.close()
 
 
 @pytest.mark.parametrize(

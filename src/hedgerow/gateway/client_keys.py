@@ -2,12 +2,13 @@
 
 import hmac
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from hashlib import sha256
 
 from hedgerow.clock import Clock
 from hedgerow.gateway.apis import Trouble
 from hedgerow.gateway.sections import ClientKeySection
+from hedgerow.record.sqlite_store import SqliteStore
 from hedgerow.values.event import Event
 from hedgerow.values.request import WireRequest
 
@@ -76,11 +77,11 @@ class ClientKey:
             return 86_400.0 - (now - midnight).total_seconds()
         return 0.0 if self._per_minute is None else max(0.0, (1.0 - self._tokens) * 60.0 / self._per_minute)
 
-    def spent(self, event: Event) -> None:
-        """One of its requests is over: what it may have cost counts, an unknown price nothing."""
-        if self._usd_per_day is not None and event.cost_high_usd is not None:
+    def spent(self, usd: float) -> None:
+        """What one of its requests may have cost, or what those before this process did today."""
+        if self._usd_per_day is not None:
             self._spent_today()
-            self._spent_usd += event.cost_high_usd
+            self._spent_usd += usd
 
     def segment_of(self, request: WireRequest) -> str | None:
         """The class of caller that a request belongs to: what it says itself, if that can be trusted, else the key's own."""
@@ -127,6 +128,12 @@ class Keyring:
             for section in sections
         }
 
+    def remember(self, store: SqliteStore) -> None:
+        """What the keys have spent today before this process began. It was spent by all workers together."""
+        spent = store.spent_since(datetime.combine(self._clock.utc().date(), time.min, UTC))
+        for key in self._keys.values():
+            key.spent(spent.get(key.name, 0.0) * self._share)
+
     @property
     def open(self) -> bool:
         """Is there no key at all?"""
@@ -141,8 +148,8 @@ class Keyring:
         return found
 
     def spent(self, event: Event) -> None:
-        """A request is over; its key, if it came with one, hears of it."""
-        if event.client_key is not None:
+        """A request is over; its key, if it came with one, hears what it may have cost. An unknown price counts nothing."""
+        if event.client_key is not None and event.cost_high_usd is not None:
             for key in self._keys.values():
                 if key.name == event.client_key:
-                    key.spent(event)
+                    key.spent(event.cost_high_usd)

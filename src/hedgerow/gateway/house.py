@@ -21,6 +21,7 @@ from hedgerow.policy.gate import Place
 from hedgerow.record.books import Books
 from hedgerow.record.history import Origin
 from hedgerow.record.recorder import Store
+from hedgerow.record.sqlite_store import SqliteStore
 from hedgerow.record.store_urls import store_of
 from hedgerow.values.event import Event
 
@@ -51,6 +52,8 @@ class House:
         self.hedgers: Mapping[str, Hedger] = {name: self._hedger(name, before) for name in config.policies}
         self.routes = Routes(config, self.hedgers)
         self.keyring.renew(config.client_keys)
+        if before is None and isinstance(self.store, SqliteStore):
+            self.keyring.remember(self.store)
 
     async def leave_to(self, after: "House") -> None:
         """Another house has taken over: end what it has not, once the calls under way are over."""

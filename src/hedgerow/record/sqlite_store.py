@@ -52,6 +52,14 @@ class SqliteStore(BatchedStore):
                 ).fetchall()
                 yield event_of_rows(dict(request), [dict(attempt) for attempt in attempts])
 
+    def spent_since(self, at: datetime) -> dict[str, float]:
+        """US dollars that each client key's requests may have cost at most since then, by the key's name."""
+        asked = "select client_key, sum(cost_high_usd) from requests where at >= ? and cost_high_usd > 0 group by client_key"
+        with closing(self._open()) as base:
+            return {
+                name: usd for name, usd in base.execute(asked, (at.astimezone(UTC).isoformat(),)) if name is not None
+            }
+
     def _open(self) -> sqlite3.Connection:
         try:
             base = sqlite3.connect(self.path, timeout=PATIENCE_S, check_same_thread=False)
