@@ -24,7 +24,8 @@ SHARED = Path(os.environ.get("HEDGEROW_SHARED", ROOT.parent / "shared"))
 USUAL_OUT = ROOT / "docs" / "reference" / "gateway-figures.md"
 GATEWAY_CORE, TOOLS_CORE = 0, 1
 WARM_UP_S = "2"
-JSON, STREAMS, SLOW_RATE, RATE = "requests", "frames", 20, 100
+JSON, STREAMS, PACED, TIMES = "requests", "frames", "paced", "times"
+SLOW_RATE, RATE = 20, 100
 FEW_PER_S = 150  # who answers fewer than this in a closed loop is asked 20 times a second, not 100
 
 
@@ -111,7 +112,7 @@ def check(driver: Driver, contender: Contender) -> None:
 
 def one_round(driver: Driver, contenders: list[Contender], seconds: int) -> None:
     """Each load on each of them, in turn."""
-    for name in (JSON, STREAMS, "times"):
+    for name in (JSON, STREAMS, PACED, TIMES):
         for each in contenders:
             load = load_of(name, each, seconds)
             before_s = each.process.cpu_s() if each.process else 0.0
@@ -125,20 +126,23 @@ def load_of(name: str, contender: Contender, seconds: int) -> Load:
         return Load(mode="json", words=("32", str(seconds)), asks="b-20-0-0")
     if name == STREAMS:
         return Load(mode="sse", words=("16", str(seconds)), asks="b-500-0-0", stream=True)
+    if name == PACED:
+        return Load(mode="sse", words=("64", str(seconds)), asks="b-50-20000-0", stream=True)
     return Load(mode="rate", words=(str(contender.rates()), str(seconds), "32"), asks="b-20-0-0")
 
 
 def figures_of(contender: Contender, direct: Contender) -> Figures:
     """Medians over the rounds; of added times, the median of the differences to the same round without a gateway."""
-    answers, streams, times = (contender.figures[name] for name in (JSON, STREAMS, "times"))
+    answers, streams, paced, times = (contender.figures[name] for name in (JSON, STREAMS, PACED, TIMES))
     streamed = all(each["chunks"] for each in streams)  # the slow do not come to the end of one
-    added = [each["lat_p50"] - bare["lat_p50"] for each, bare in zip(times, direct.figures["times"], strict=True)]
-    added_p99 = [each["lat_p99"] - bare["lat_p99"] for each, bare in zip(times, direct.figures["times"], strict=True)]
+    added = [each["lat_p50"] - bare["lat_p50"] for each, bare in zip(times, direct.figures[TIMES], strict=True)]
+    added_p99 = [each["lat_p99"] - bare["lat_p99"] for each, bare in zip(times, direct.figures[TIMES], strict=True)]
     return Figures(
         name=contender.name,
         requests_per_s=[each["rps"] for each in answers],
         cpu_us_per_request=median(each["cpu_s"] * 1e6 / max(1.0, each["done"]) for each in answers),
         frames_per_s=[each["cps"] for each in streams] if streamed else None,
+        cpu_us_per_paced_frame=median(each["cpu_s"] * 1e6 / max(1.0, each["chunks"]) for each in paced),
         added_us=added,
         added_p99_us=added_p99,
         rate=contender.rates(),

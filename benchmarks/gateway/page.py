@@ -19,11 +19,12 @@ relays.
 
 * **requests/s**: 32 connections, a chat completion of 1 KB that is there at once.
 * **frames/s**: 16 connections, streams of 500 chunks of 150 bytes as fast as they go.
+* **paced**: 64 connections, streams of 50 such chunks, one every 20 ms: processor time for each of those 3,200 frames/s.
 * **added**: half of the requests are slowed by less than this, against the same round without a gateway: 100 requests/s, open
   loop; 20/s where marked \\*, since it could not answer 100.
 
-| | requests/s | CPU µs/request | frames/s | added p50, ms | added p99, ms | MiB |
-|---|---|---|---|---|---|---|
+| | requests/s | CPU µs/request | frames/s | CPU µs/frame, paced | added p50, ms | added p99, ms | MiB |
+|---|---|---|---|---|---|---|---|
 """
 CAVEATS = """
 Read ratios, not digits: absolute figures move by a quarter from run to run on a shared machine of two cores, and load generator
@@ -42,6 +43,7 @@ class Figures:
     requests_per_s: Sequence[float]
     cpu_us_per_request: float
     frames_per_s: Sequence[float] | None
+    cpu_us_per_paced_frame: float
     added_us: Sequence[float]
     added_p99_us: Sequence[float]
     rate: int
@@ -71,6 +73,7 @@ def _row(of: Figures) -> str:
         _spread(of.requests_per_s),
         "" if alone else f"{of.cpu_us_per_request:,.0f}",
         "fails" if of.frames_per_s is None else _spread(of.frames_per_s),
+        "" if alone or of.frames_per_s is None else f"{of.cpu_us_per_paced_frame:.0f}",
         "" if alone else added + mark,
         "" if alone else added_p99 + mark,
         "" if of.memory_mib is None else f"{of.memory_mib:.0f}",

@@ -280,7 +280,9 @@ class Hedger:
     def _write(self) -> None:
         while self._unwritten:
             race, seen = self._unwritten.popleft()
-            self.recorder.record(self._books.priced(event_of(race, seen), seen.flight.usual))
+            event = event_of(race, seen)
+            self._books.price(event, seen.flight.usual)
+            self.recorder.record(event)
         if self._state is not None and not self._closed:
             self._state.save_sometimes(self.pilot)
 

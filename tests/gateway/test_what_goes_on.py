@@ -1,11 +1,13 @@
 """What of a request goes on to a provider, and what of its answer comes back: bodies untouched, keys and hops filtered."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx2
 import orjson
 import pytest
+from tests.gateway.raw_client import RawClient, request_of
 from tests.gateway.running import SOON
 from tests.gateway.upstreams import Bare, answer, bare_upstream
 
@@ -210,3 +212,29 @@ async def test_no_redirect_is_followed_and_no_address_of_a_clients_reached(start
     assert (await post(gateway.url, "/v1/files")).status_code == 302
     assert (await post(gateway.url, "/v1/%2e%2e/%2e%2e/secret")).status_code == 400
     assert len(bare.asked) == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"half"])
+async def test_what_breaks_off_reaches_the_client_as_far_as_it_came_and_its_end_shows(
+    start: Start, bare: Bare, body: bytes
+) -> None:
+    """Of what cannot end in an error of its own (a file): its head says how long it should be."""
+    bare.answers, bare.cuts = [b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n" + body], True
+    gateway = await start(**tables(bare))
+    client = await RawClient.connect(gateway.url)
+    await client.send(b"GET /v1/files/f/content HTTP/1.1\r\nhost: g\r\n\r\n")
+    head, _, rest = (await client.read_to_end()).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert b"content-length: 9" in head
+    assert rest == body
+    client.close()
+
+
+@pytest.mark.parametrize("connection", ["keep-alive", "close"])
+async def test_a_whole_answer_comes_in_one_packet(start: Start, bare: Bare, connection: str) -> None:
+    gateway = await start(**tables(bare))
+    client = await RawClient.connect(gateway.url)
+    await client.send(request_of("/v1/chat/completions", CHAT, connection=connection))
+    got = await asyncio.get_running_loop().sock_recv(client.socket, 65_536)
+    assert orjson.loads(got.partition(b"\r\n\r\n")[2]) == WHOLE
+    client.close()

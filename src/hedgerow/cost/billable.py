@@ -63,6 +63,12 @@ def winner_of(event: Event) -> AttemptEvent | None:
 
 def usage_of(attempt: AttemptEvent, event: Event) -> Usage:
     """The tokens the provider told; where it did not, the input by its length and the output as it was seen."""
+    if attempt.input_tokens is not None and attempt.output_tokens is not None:
+        return Usage(
+            input_tokens=attempt.input_tokens,
+            cached_tokens=attempt.cached_tokens or 0,
+            output_tokens=attempt.output_tokens,
+        )
     told = attempt.input_tokens is not None
     cut = cut_of(attempt, event)
     output_tokens = attempt.tokens_seen if attempt.output_tokens is None else attempt.output_tokens

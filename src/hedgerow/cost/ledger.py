@@ -25,7 +25,7 @@ from hedgerow.errors import SettingError
 from hedgerow.values.answer import Usage
 from hedgerow.values.event import AttemptEvent, Event
 
-__all__ = ["ESTIMATED", "HIDDEN_REASONING", "Bill", "TargetBilling", "bill_of", "billing_of", "priced"]
+__all__ = ["ESTIMATED", "HIDDEN_REASONING", "Bill", "TargetBilling", "bill_of", "billing_of", "price_event"]
 
 # Notes in `price_source`, after the sources, separated by "; ".
 ESTIMATED = "estimated"
@@ -92,26 +92,25 @@ FREE = _Item(bounds=NOTHING, headline_usd=0.0)
 ELSEWHERE = TargetBilling()
 
 
-def priced(event: Event, book: PriceBook, *, targets: Mapping[str, TargetBilling], usual: Usual) -> Event:
-    """The event with its cost fields filled: cost_low_usd, cost_high_usd of attempts and request, winner_cost_usd, price_source.
+def price_event(event: Event, book: PriceBook, *, targets: Mapping[str, TargetBilling], usual: Usual) -> None:
+    """Fill in an event's costs: cost_low_usd, cost_high_usd of attempts and request, winner_cost_usd, price_source.
 
     targets: by the names that attempts use. usual: the key's lengths and pace, Usual() if unknown. A target that is not
-    named is priced by its model's name alone.
+    named is priced by its model's name alone. Only for who made the event.
     """
     bill = bill_of(event, book, targets=targets, usual=usual)
     low_usd, high_usd = _ends(bill.total)
-    return replace(
-        event,
-        attempts=tuple(_with_cost(each, cost) for each, cost in zip(event.attempts, bill.attempts, strict=True)),
-        cost_low_usd=low_usd,
-        cost_high_usd=high_usd,
-        winner_cost_usd=bill.winner.high_usd if bill.winner is not None else None,
-        price_source=bill.source,
+    event.enter_costs(
+        [_ends(cost) for cost in bill.attempts],
+        low_usd=low_usd,
+        high_usd=high_usd,
+        winner_usd=bill.winner.high_usd if bill.winner is not None else None,
+        source=bill.source,
     )
 
 
 def bill_of(event: Event, book: PriceBook, *, targets: Mapping[str, TargetBilling], usual: Usual) -> Bill:
-    """What the request cost, attempt by attempt; the arguments are those of `priced`."""
+    """What the request cost, attempt by attempt; the arguments are those of `price_event`."""
     ledger = _Ledger(event=event, book=book, usual=usual)
     items = tuple(ledger.item(each, targets.get(each.target, ELSEWHERE)) for each in event.attempts)
     whole = total(item.bounds for item in items)
@@ -226,11 +225,6 @@ def _notes(items: tuple[_Item, ...]) -> Iterator[str]:
         yield ESTIMATED
     if any(bounds.hidden_reasoning for bounds in known):
         yield HIDDEN_REASONING
-
-
-def _with_cost(attempt: AttemptEvent, cost: Bounds | None) -> AttemptEvent:
-    low_usd, high_usd = _ends(cost)
-    return replace(attempt, cost_low_usd=low_usd, cost_high_usd=high_usd)
 
 
 def _ends(cost: Bounds | None) -> tuple[float | None, float | None]:

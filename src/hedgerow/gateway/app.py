@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from contextlib import suppress
 
 import orjson
 
@@ -88,8 +87,11 @@ class Gateway:
         elif path.startswith(ADMIN):
             await self._administer(house, scope, send)
         else:
-            with suppress(CutShort):  # the server cuts the connection of an answer that was not ended
-                await Exchange(house, Client(scope, receive, send)).run()
+            client = Client(scope, receive, send)
+            try:
+                await Exchange(house, client).run()
+            except CutShort:
+                await client.break_off()  # the server cuts the connection of an answer that was not ended
 
     async def _administer(self, house: House, scope: Scope, send: Send) -> None:
         if not may_administer(house.config, scope):

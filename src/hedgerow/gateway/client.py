@@ -1,11 +1,13 @@
 """A client's side of one exchange, over ASGI: its request is read within limits, its answer written, its leaving noticed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Generator, MutableMapping
+from contextlib import contextmanager
 from typing import Any
 
 from hedgerow.gateway.apis import Trouble
 from hedgerow.gateway.headers import RequestHeaders
+from hedgerow.gateway.patience import LINE, Line
 
 __all__ = ["Client", "Gone", "Receive", "Refused", "Scope", "Send"]
 
@@ -44,6 +46,8 @@ class Client:
         self.kept: list[bytes] | None = None
         self._receive, self._send = receive, send
         self._done = False
+        self._line: Line = scope["extensions"][LINE]
+        self._head: Message | None = None  # begun, but not sent yet
 
     async def body(self, limit_bytes: int) -> bytes:
         """The whole body. Raises Refused for one that is too large, or too slow, and Gone."""
@@ -83,31 +87,52 @@ class Client:
         except TimeoutError:
             pass
 
-    async def cancel_when_gone(self, task: asyncio.Task[Any]) -> None:
-        """Wait until the client has left, and cancel who works for it. To be run beside the answer."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        if not self._done:
-            self.gone = True
-            task.cancel()
+    @contextmanager
+    def served_by(self, task: asyncio.Task[Any]) -> Generator[None]:
+        """Whoever works for it is cancelled if it leaves meanwhile."""
+
+        def leave() -> None:
+            if not self._done:
+                self.gone = True
+                task.cancel()
+
+        self._line.leaving.add(leave)
+        try:
+            yield
+        finally:
+            self._line.leaving.discard(leave)
 
     async def begin(self, status: int, headers: RequestHeaders) -> None:
-        """Status and headers. Once."""
+        """Status and headers; they go out with the first of the body. Once."""
         self.answering = True
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        self._head = {"type": "http.response.start", "status": status, "headers": headers}
 
     async def write(self, data: bytes) -> None:
         """More of the body; waits while the client is slow to take it."""
         if self.kept is not None:
             self.kept.append(data)
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        await self._say({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
         """The last of the body."""
         if self.kept is not None:
             self.kept.append(data)
         self._done = True  # before it is sent: then the server tells of the end as if the client had left
-        await self._send({"type": "http.response.body", "body": data})
+        await self._say({"type": "http.response.body", "body": data})
+
+    async def break_off(self) -> None:
+        """Nothing more will come, and the client is to see that something is missing: it gets the head at least."""
+        if self._head is not None:
+            await self._send(self._head)
+
+    async def _say(self, message: Message) -> None:
+        if self._head is None:
+            await self._send(message)
+            return
+        head, self._head = self._head, None
+        with self._line.together():
+            await self._send(head)
+            await self._send(message)
 
 
 def _too_large(limit_bytes: int) -> Refused:

@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 import httpx2
 
@@ -48,15 +47,14 @@ class Exchange:
             self._client.kept = []
         task = asyncio.current_task()
         assert task is not None
-        watch = asyncio.get_running_loop().create_task(self._client.cancel_when_gone(task))
         try:
-            await self._answer(asked)
+            with self._client.served_by(task):
+                await self._answer(asked)
         except asyncio.CancelledError:
             if not self._client.gone:
                 raise
             task.uncancel()
         finally:
-            watch.cancel()
             self._keep(asked)
 
     def _keep(self, asked: Asked) -> None:
@@ -66,21 +64,16 @@ class Exchange:
             bodies.keep(self._asking.id, asked.wire, asked.address, answer)
 
     async def _answer(self, asked: Asked) -> None:
-        route, wire = asked.route, asked.wire
         call = GatewayCall(
             self._house.connections,
-            route.targets,
+            asked.route.targets,
             asked.address,
-            wire,
+            asked.wire,
             trace=asked.trace,
             decodable=asked.facts.answer_known,
         )
         try:
-            async with self._kept_alive(asked):
-                with said_of_call(asked.said):
-                    delivery = await route.hedger.send(
-                        wire, call, sdk_retry=asked.sdk_retry, places=route.places(asked.key), facts=asked.facts
-                    )
+            delivery = await self._hedged(asked, call)
         except Exception as error:  # told to the client; the event has the details
             await self._fail(error, asked)
             return
@@ -89,18 +82,21 @@ class Exchange:
         finally:
             await delivery.aclose()
 
-    @asynccontextmanager
-    async def _kept_alive(self, asked: Asked) -> AsyncGenerator[None]:
+    async def _hedged(self, asked: Asked, call: GatewayCall) -> Delivery:
         """While nothing is there to say, a client that waits for events hears that we are still here."""
-        if not asked.sends_events:
-            yield
-            return
-        headers = self._own_headers([(b"content-type", EVENT_STREAM.encode()), UNBUFFERED])
-        vigil = Vigil(self._client, headers, self._house.clock)
+        vigil = None
+        if asked.sends_events:
+            headers = self._own_headers([(b"content-type", EVENT_STREAM.encode()), UNBUFFERED])
+            vigil = Vigil(self._client, headers, self._house.clock)
+        places = asked.route.places(asked.key)
         try:
-            yield
+            with said_of_call(asked.said):
+                return await asked.route.hedger.send(
+                    asked.wire, call, sdk_retry=asked.sdk_retry, places=places, facts=asked.facts
+                )
         finally:
-            await vigil.end()
+            if vigil is not None:
+                await vigil.end()
 
     async def _relay(self, asked: Asked, delivery: Delivery) -> None:
         client = self._client

@@ -1,15 +1,59 @@
-"""uvicorn's HTTP protocol with limits that it has none of itself: on a request's head, and on a client that stops reading."""
+"""uvicorn's HTTP protocol with limits that it has none of itself: on a request's head, and on a client that stops reading. And
+what ASGI has no word for: it says at once when a client leaves, and can send a head together with what follows it."""
 
 import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["MAX_HEAD_BYTES", "PatientProtocol"]
+__all__ = ["LINE", "MAX_HEAD_BYTES", "Line", "PatientProtocol"]
+
+LINE = "hedgerow.line"  # where a scope's extensions have it
 
 HEAD_S = 30.0  # from the connection, or from the first byte of a later request, to the end of the head
 MAX_HEAD_BYTES = 65_536
 READING_PAUSE_S = 120.0  # a client that takes nothing of its answer for so long
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class Line:
+    """A client's connection, as a transport of uvicorn's. leaving: whom to call when the client has left."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.leaving: set[Callable[[], None]] = set()
+        self._transport = transport
+        self._together: list[bytes] | None = None
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        if self._together is None:
+            self._transport.write(data)
+        else:
+            self._together.append(data)
+
+    @contextmanager
+    def together(self) -> Generator[None]:
+        """What is written inside goes as one: a packet, and a system call, less."""
+        self._together = []
+        try:
+            yield
+        finally:
+            self._write_it()
+
+    def close(self) -> None:
+        """Once all is written."""
+        self._write_it()
+        self._transport.close()
+
+    def _write_it(self) -> None:
+        written, self._together = self._together, None
+        if written:
+            self._transport.write(b"".join(written))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -22,7 +66,8 @@ class PatientProtocol(HttpToolsProtocol):
     _in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        self._line = Line(transport)
+        super().connection_made(cast(asyncio.Transport, self._line))
         self._begin_head()
 
     def data_received(self, data: bytes) -> None:
@@ -34,6 +79,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope["extensions"] = cast(Any, {LINE: self._line})
         if not self._in_head:
             self._begin_head()
 
@@ -71,6 +117,8 @@ class PatientProtocol(HttpToolsProtocol):
         self._end_head()
         self._end_reading()
         super().connection_lost(exc)
+        for call in tuple(self._line.leaving):
+            call()
 
     def _end_reading(self) -> None:
         if self._reading_timer is not None:

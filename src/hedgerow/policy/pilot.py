@@ -4,6 +4,7 @@ Live calls and the simulator fly the same Pilot; time, prices and chance come in
 of policy.md, "Readings" 2.
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -107,7 +108,7 @@ class Pilot:
         self.statistics = Registry(parse_window(policy.window))
         self.controller = Controller(0.05 if policy.share is None else policy.share)
         self.gate = Gate(policy, self.controller)
-        self._limits, self._queues = Limits(policy), dict[str, QueueWatch]()
+        self._limits, self._queues = Limits(policy), defaultdict[str, QueueWatch](QueueWatch)
         self._flying: dict[str, int] = {}  # primaries under way, by place
         self._delay = None if policy.delay == "auto" else parse_delay(policy.delay)
         self._steered = self._delay is None and policy.share is not None and policy.trigger != "off"
@@ -228,7 +229,7 @@ class Pilot:
         known = flight.known
         known.learn_first(first_s, flight.facts.input_tokens_estimate, now_s)
         if flight.in_flight:
-            self._queues.setdefault(flight.places[0].name, QueueWatch()).add(flight.in_flight, first_s)
+            self._queues[flight.places[0].name].add(flight.in_flight, first_s)
         if caller_s is not None:
             known.first_tokens.add(caller_s, now_s)
         if self._steered and flight.plan.counted and self.policy.mode == "act":

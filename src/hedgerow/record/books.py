@@ -10,7 +10,7 @@ from importlib import import_module
 from threading import Lock
 
 from hedgerow.cost.bounds import Usual
-from hedgerow.cost.ledger import TargetBilling, priced
+from hedgerow.cost.ledger import TargetBilling, price_event
 from hedgerow.cost.price import Price
 from hedgerow.cost.prices import PriceBook, PriceRule
 from hedgerow.statistics.key import KeyStatistics
@@ -64,8 +64,8 @@ class Books:
         url, tier = billing.provider_url, billing.service_tier
         return self._book.price(name, provider_url=url, service_tier=tier, input_tokens=0, at=at)
 
-    def priced(self, event: Event, known: KeyStatistics) -> Event:
-        """The event with its costs; as it was if they cannot be told."""
+    def price(self, event: Event, known: KeyStatistics) -> None:
+        """Fill in a new event's costs; none if they cannot be told."""
         if not self.ready:
             self.load()
         answers = known.answers
@@ -75,12 +75,11 @@ class Books:
             token_s=known.paces.quantile(0.5),
         )
         try:
-            return priced(event, self._book, targets=self._targets, usual=usual)
+            price_event(event, self._book, targets=self._targets, usual=usual)
         except Exception:  # logged once: the event is kept without its costs
             if not self._complained:
                 self._complained = True
                 log.exception("a request could not be priced")
-            return event
 
 
 @cache

@@ -1,6 +1,7 @@
 """What is known of a request before it is sent, and the key under which its statistics are kept."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 __all__ = ["SIZES", "Key", "RequestFacts", "StreamedRequest", "WireRequest", "size_class"]
 
@@ -10,19 +11,22 @@ SIZES = (*(name for _, name in SIZE_CLASSES), "more")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireRequest:
-    """A request as it goes over the wire. `path` has no query; `headers` are lower-case names; `body` None = not replayable."""
+    """A request as it goes over the wire. `path` has no query; `body` None = not replayable."""
 
     method: str
     path: str
     headers: tuple[tuple[bytes, bytes], ...]
     body: bytes | None
+    _first: Mapping[bytes, bytes] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        first = {name.lower(): value for name, value in reversed(self.headers)}
+        object.__setattr__(self, "_first", first)
 
     def header(self, name: bytes) -> str | None:
         """The first value of a header (lower-case `name`), decoded as Latin-1; None if absent."""
-        for key, value in self.headers:
-            if key.lower() == name:
-                return value.decode("latin-1")
-        return None
+        value = self._first.get(name)
+        return None if value is None else value.decode("latin-1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

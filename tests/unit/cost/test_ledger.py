@@ -4,7 +4,7 @@ import pytest
 from tests.unit.cost.records import MICRO, OPENAI, ROUND, attempt, bill, event, lost, won
 
 from hedgerow.cost.bounds import NOTHING, Bounds, Kind, Usual
-from hedgerow.cost.ledger import ESTIMATED, HIDDEN_REASONING, TargetBilling, priced
+from hedgerow.cost.ledger import ESTIMATED, HIDDEN_REASONING, TargetBilling, price_event
 from hedgerow.cost.prices import PriceBook, PriceRule
 from hedgerow.errors import SettingError
 
@@ -193,19 +193,23 @@ def test_a_request_that_was_never_sent_cost_nothing():
 
 
 def test_a_priced_event_has_its_cost_fields_and_is_otherwise_the_same():
-    bare = event(won(1, reason="lag"), lost(0, tokens_seen=40))
-    full = priced(bare, ROUND, targets={"home": TargetBilling()}, usual=Usual(q90_output_tokens=500.0))
+    bare, full = (event(won(1, reason="lag"), lost(0, tokens_seen=40)) for _ in range(2))
+    usual = Usual(q90_output_tokens=500.0)
+    price_event(full, ROUND, targets={"home": TargetBilling()}, usual=usual)
     figures = (full.cost_low_usd, full.cost_high_usd, full.winner_cost_usd)
     assert figures == pytest.approx((4550 * MICRO, 9000 * MICRO, 3000 * MICRO))
     assert [each.cost_high_usd for each in full.attempts] == pytest.approx([3000 * MICRO, 6000 * MICRO])
     assert full.price_source == "user; estimated"
     costs = {"cost_low_usd", "cost_high_usd", "winner_cost_usd", "price_source", "attempts"}
     assert {name for name, value in full.as_dict().items() if value != bare.as_dict()[name]} == costs
-    assert priced(full, ROUND, targets={}, usual=Usual(q90_output_tokens=500.0)) == full
+    once = full.as_dict()
+    price_event(full, ROUND, targets={}, usual=usual)
+    assert full.as_dict() == once
 
 
 def test_an_event_that_cannot_be_priced_has_null_and_not_zero():
-    full = priced(event(won(), model="mystery"), ROUND, targets={}, usual=Usual())
+    full = event(won(), model="mystery")
+    price_event(full, ROUND, targets={}, usual=Usual())
     assert (full.cost_low_usd, full.cost_high_usd, full.winner_cost_usd) == (None, None, None)
     assert full.attempts[0].cost_low_usd is None
     assert full.price_source == "price of 'mystery' unknown"
