@@ -29,8 +29,8 @@ relays.
 CAVEATS = """
 Read ratios, not digits: absolute figures move by a quarter from run to run on a shared machine of two cores, and load generator
 and upstream share the other core, so that the row without a gateway, and nginx, are held back by them. A Python that was built
-without profile-guided optimisation (pyenv's, by default) is a sixth slower than Debian's or that of the container images. A provider
-takes hundreds of milliseconds. `python benchmarks/gateway/measure.py` makes this page anew.
+without profile-guided optimisation (pyenv's, by default) is a sixth slower than Debian's or that of the container images. A
+provider takes hundreds of milliseconds. `python benchmarks/gateway/measure.py` makes this page anew.
 """
 BARS = (("LiteLLM", 20.0), ("Portkey", 4.0))
 FRAMES_BAR, ADDED_BAR_MS = 60_000, 1.5

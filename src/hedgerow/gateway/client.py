@@ -102,7 +102,7 @@ class Client:
         finally:
             self._line.leaving.discard(leave)
 
-    async def begin(self, status: int, headers: RequestHeaders) -> None:
+    def begin(self, status: int, headers: RequestHeaders) -> None:
         """Status and headers; they go out with the first of the body. Once."""
         self.answering = True
         self._head = {"type": "http.response.start", "status": status, "headers": headers}

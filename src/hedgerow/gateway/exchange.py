@@ -113,7 +113,7 @@ class Exchange:
         headers = answer_headers(delivery.headers, self._own_headers(story))
         if delivery.status >= 400 and not sdk_may_retry(delivery.status, delivery.failed_attempts):
             headers = told_not_to_retry(headers)
-        await client.begin(delivery.status, headers)
+        client.begin(delivery.status, headers)
         if events:
             await relay_event_stream(client, delivery, asked.api, decode=False)
         else:
@@ -143,7 +143,7 @@ class Exchange:
         if not self._client.read_whole:
             await self._client.discard()
             about.append((b"connection", b"close"))
-        await self._client.begin(trouble.status, self._own_headers(about))
+        self._client.begin(trouble.status, self._own_headers(about))
         await self._client.end(body)
 
     def _story(self, asked: Asked, delivery: Delivery) -> list[tuple[bytes, bytes]]:

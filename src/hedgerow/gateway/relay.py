@@ -45,7 +45,7 @@ class Vigil:
 
     async def _comment(self) -> None:
         if not self._client.answering:
-            await self._client.begin(200, self._headers)
+            self._client.begin(200, self._headers)
         await self._client.write(COMMENT)
         self._timer = self._clock.call_later(KEEP_ALIVE_S, self._begin)
 
