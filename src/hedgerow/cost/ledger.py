@@ -1,6 +1,6 @@
 """Puts prices on the record of a request: what each attempt cost, what all cost together, and how well that is known.
 
-Pure and off the hot path: an event is priced when it is written, or long after. A total with an unknown price in it is None.
+Off the hot path: an event is priced when it is written. A total with an unknown price in it is None.
 """
 
 from collections.abc import Iterator, Mapping
@@ -91,22 +91,22 @@ class _Item:
 FREE = _Item(bounds=NOTHING, headline_usd=0.0)
 ELSEWHERE = TargetBilling()
 
+enter = object.__setattr__  # into a frozen record
+
 
 def price_event(event: Event, book: PriceBook, *, targets: Mapping[str, TargetBilling], usual: Usual) -> None:
     """Fill in an event's costs: cost_low_usd, cost_high_usd of attempts and request, winner_cost_usd, price_source.
 
     targets: by the names that attempts use. usual: the key's lengths and pace, Usual() if unknown. A target that is not
-    named is priced by its model's name alone. Only for who made the event.
+    named is priced by its model's name alone. Only for who has just made the event: it is filled in, since a copy of so many
+    fields would cost more than pricing it.
     """
     bill = bill_of(event, book, targets=targets, usual=usual)
-    low_usd, high_usd = _ends(bill.total)
-    event.enter_costs(
-        [_ends(cost) for cost in bill.attempts],
-        low_usd=low_usd,
-        high_usd=high_usd,
-        winner_usd=bill.winner.high_usd if bill.winner is not None else None,
-        source=bill.source,
-    )
+    for attempt, cost in zip(event.attempts, bill.attempts, strict=True):
+        _enter_bounds(attempt, cost)
+    _enter_bounds(event, bill.total)
+    enter(event, "winner_cost_usd", bill.winner.high_usd if bill.winner is not None else None)
+    enter(event, "price_source", bill.source)
 
 
 def bill_of(event: Event, book: PriceBook, *, targets: Mapping[str, TargetBilling], usual: Usual) -> Bill:
@@ -227,5 +227,6 @@ def _notes(items: tuple[_Item, ...]) -> Iterator[str]:
         yield HIDDEN_REASONING
 
 
-def _ends(cost: Bounds | None) -> tuple[float | None, float | None]:
-    return (None, None) if cost is None else (cost.low_usd, cost.high_usd)
+def _enter_bounds(record: AttemptEvent | Event, cost: Bounds | None) -> None:
+    enter(record, "cost_low_usd", None if cost is None else cost.low_usd)
+    enter(record, "cost_high_usd", None if cost is None else cost.high_usd)

@@ -3,15 +3,12 @@
 Times are seconds, shares 0..1, money USD; `None` = not known or did not happen. No prompt, answer or key is ever in it.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
 __all__ = ["SCHEMA_VERSION", "AttemptEvent", "Event"]
 
 SCHEMA_VERSION = 1
-
-_enter = object.__setattr__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,25 +84,6 @@ class Event:
     winner_cost_usd: float | None = None
     price_source: str | None = None
     attempts: tuple[AttemptEvent, ...] = ()
-
-    def enter_costs(
-        self,
-        attempts: Sequence[tuple[float | None, float | None]],
-        *,
-        low_usd: float | None,
-        high_usd: float | None,
-        winner_usd: float | None,
-        source: str | None,
-    ) -> None:
-        """Fill in what is known last; attempts: lower and upper bound of each. Only for who made the event, before anybody else
-        has it: a copy of so many fields costs as much as all the rest of writing it."""
-        for each, (each_low_usd, each_high_usd) in zip(self.attempts, attempts, strict=True):
-            _enter(each, "cost_low_usd", each_low_usd)
-            _enter(each, "cost_high_usd", each_high_usd)
-        _enter(self, "cost_low_usd", low_usd)
-        _enter(self, "cost_high_usd", high_usd)
-        _enter(self, "winner_cost_usd", winner_usd)
-        _enter(self, "price_source", source)
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready: `at` as ISO 8601 in UTC, attempts nested."""
