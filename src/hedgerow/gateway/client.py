@@ -7,7 +7,7 @@ from typing import Any
 
 from hedgerow.gateway.apis import Trouble
 from hedgerow.gateway.headers import RequestHeaders
-from hedgerow.gateway.patience import LINE, Line
+from hedgerow.gateway.line import LINE, Line
 
 __all__ = ["Client", "Gone", "Receive", "Refused", "Scope", "Send"]
 
@@ -33,8 +33,8 @@ class Gone(Exception):
 
 
 class Client:
-    """For one task, which reads the request and then writes the answer; `answering`: something has
-    been sent to it; `gone`: it has left; `read_whole`: nothing is left of its request;
+    """For one task, which reads the request and then writes the answer; `answering`: that has been
+    begun; `gone`: it has left; `read_whole`: nothing is left of its request;
     `kept`: what has been written of the body, if that is to be remembered."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,59 +1,18 @@
-"""uvicorn's HTTP protocol with limits that it has none of itself: on a request's head, and on a client that stops reading. And
-what ASGI has no word for: it says at once when a client leaves, and can send a head together with what follows it."""
+"""uvicorn's HTTP protocol with limits that it has none of itself: on a request's head, and on a client that stops reading."""
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["LINE", "MAX_HEAD_BYTES", "Line", "PatientProtocol"]
+from hedgerow.gateway.line import LINE, Line
 
-LINE = "hedgerow.line"  # where a scope's extensions have it
+__all__ = ["MAX_HEAD_BYTES", "PatientProtocol"]
 
 HEAD_S = 30.0  # from the connection, or from the first byte of a later request, to the end of the head
 MAX_HEAD_BYTES = 65_536
 READING_PAUSE_S = 120.0  # a client that takes nothing of its answer for so long
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-
-
-class Line:
-    """A client's connection, as a transport of uvicorn's. leaving: whom to call when the client has left."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self.leaving: set[Callable[[], None]] = set()
-        self._transport = transport
-        self._together: list[bytes] | None = None
-        self.is_closing = transport.is_closing
-
-    def write(self, data: bytes) -> None:
-        if self._together is None:
-            self._transport.write(data)
-        else:
-            self._together.append(data)
-
-    @contextmanager
-    def together(self) -> Generator[None]:
-        """What is written inside goes as one: a packet, and a system call, less."""
-        self._together = []
-        try:
-            yield
-        finally:
-            self._write_it()
-
-    def close(self) -> None:
-        """Once all is written."""
-        self._write_it()
-        self._transport.close()
-
-    def _write_it(self) -> None:
-        written, self._together = self._together, None
-        if written:
-            self._transport.write(b"".join(written))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
 
 
 class PatientProtocol(HttpToolsProtocol):

@@ -1,0 +1,48 @@
+"""What ASGI has no word for: being told at once when a client leaves, and sending a head together with what follows it."""
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["LINE", "Line"]
+
+LINE = "hedgerow.line"  # where a scope's extensions have the client's
+
+
+class Line:
+    """A client's connection, as a transport of uvicorn's. leaving: whom to call when the client has left."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.leaving: set[Callable[[], None]] = set()
+        self._transport = transport
+        self._together: list[bytes] | None = None
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        if self._together is None:
+            self._transport.write(data)
+        else:
+            self._together.append(data)
+
+    @contextmanager
+    def together(self) -> Generator[None]:
+        """What is written inside goes as one: a packet, and a system call, less."""
+        self._together = []
+        try:
+            yield
+        finally:
+            self._write_it()
+
+    def close(self) -> None:
+        """Once all is written."""
+        self._write_it()
+        self._transport.close()
+
+    def _write_it(self) -> None:
+        written, self._together = self._together, None
+        if written:
+            self._transport.write(b"".join(written))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
