@@ -195,8 +195,17 @@ def test_what_cannot_be_is_said_and_ends_with_2(options, words):
     assert run.stdout == ""
 
 
+@pytest.fixture
+def interruptible():
+    """A shell starts what runs in the background deaf to SIGINT, and so are its children: tests, and the demos they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.alone
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_no_sandbox_and_no_traceback(number):
     process = subprocess.Popen(
@@ -206,9 +215,12 @@ def test_an_interrupted_demo_leaves_no_sandbox_and_no_traceback(number):
         text=True,
         env=os.environ | PLAIN,
     )
-    children = until(lambda: [child for child in psutil.Process(process.pid).children() if is_serving(child)])
-    process.send_signal(number)
-    out, err = process.communicate(timeout=PATIENCE_S)
+    try:
+        children = until(lambda: [child for child in psutil.Process(process.pid).children() if is_serving(child)])
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE_S)
+    finally:
+        process.kill()
     assert process.returncode not in (0, 2)
     assert out == ""
     assert "Traceback" not in err
