@@ -172,7 +172,7 @@ async def test_no_spare_connection_is_opened_for_what_was_needed_minutes_ago() -
 
         async def call() -> Answer:
             origin = Origin(tls=False, host="127.0.0.1", port=provider.port)
-            return await connections.ask(origin, ASKED, b"", Attempt(0, 0, "primary", clock))
+            return await connections.ask(origin, "POST", ASKED, b"", Attempt(0, 0, "primary", clock))
 
         for spare, answered in enumerate([await call(), await call()], start=1):
             await answered.close()

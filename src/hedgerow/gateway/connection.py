@@ -119,6 +119,11 @@ class Connection(asyncio.Protocol):
         """Does it stand, with nothing under way?"""
         return self._answer is None and not self._transport.is_closing()
 
+    @property
+    def heard_nothing(self) -> bool:
+        """Has no byte come of an answer to the last request?"""
+        return self._in_head and not self._head_bytes
+
     async def ask(self, head: bytes, body: bytes, *, without_body: bool) -> Answer:
         """Send a request and wait for the head of its answer. without_body: of the answer, whatever its head says (HEAD).
 
@@ -129,8 +134,7 @@ class Connection(asyncio.Protocol):
         self._without_body = without_body
         try:
             await self._send(head, body, answer)
-            if answer.pending:
-                await answer.begin()
+            await answer.begin()
         except asyncio.CancelledError:
             await answer.close()
             raise
@@ -179,6 +183,8 @@ class Connection(asyncio.Protocol):
         if answer is None:  # said unasked: it would be taken for the answer to the next request
             self._transport.abort()
             return
+        if self._in_head:
+            self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -189,12 +195,10 @@ class Connection(asyncio.Protocol):
         if self._complete:
             self._settle(answer)
             return
-        if self._in_head:
-            self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD_BYTES:
-                self._end(httpx2.RemoteProtocolError(f"the answer's head has more than {MAX_HEAD_BYTES} bytes"))
-            return
-        answer.wake()
+        if not self._in_head:
+            answer.wake()
+        elif self._head_bytes > MAX_HEAD_BYTES:
+            self._end(httpx2.RemoteProtocolError(f"the answer's head has more than {MAX_HEAD_BYTES} bytes"))
 
     def _settle(self, answer: Answer) -> None:
         """The answer is whole."""

@@ -19,6 +19,7 @@ __all__ = ["Connections"]
 KEEP_ALIVE_S = 55.0  # below the minute after which load balancers drop a quiet connection
 MOST_SPARE = 8  # idle ones to a target, above which none is added
 OF_LATE_S = 60.0
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
 
 class Connections:
@@ -28,14 +29,23 @@ class Connections:
         self._clock, self._connector = clock, Connector(clock)
         self._pools: dict[Origin, _Pool] = {}
 
-    async def ask(
-        self, origin: Origin, head: bytes, body: bytes, notes: ConnectionNotes, *, without_body: bool = False
-    ) -> Answer:
-        """Send a request and wait for the head of its answer; see Connection.ask. Cancelled, it cuts the connection."""
+    async def ask(self, origin: Origin, method: str, head: bytes, body: bytes, notes: ConnectionNotes) -> Answer:
+        """Send a request and wait for the head of its answer; see Connection.ask. Cancelled, it cuts the connection.
+
+        Where a target closed a connection just when it was used again, without a word, a request is sent once more if its method
+        allows that (RFC 9110, 9.2.2); whether others may be is the policy's business."""
         pool = self._pools.get(origin)
         if pool is None:
             pool = self._pools[origin] = _Pool(origin, self._connector, self._clock)
-        connection = await pool.connection(notes)
+        connection, without_body = pool.rested(), method == "HEAD"
+        notes.connected(reused=connection is not None)
+        if connection is not None:
+            try:
+                return await connection.ask(head, body, without_body=without_body)
+            except httpx2.TransportError:
+                if method not in IDEMPOTENT or not connection.heard_nothing:
+                    raise
+        connection = await pool.opened()
         return await connection.ask(head, body, without_body=without_body)
 
     @property
@@ -64,21 +74,24 @@ class _Pool:
     def resting(self) -> int:
         return len(self._idle)
 
-    async def connection(self, notes: ConnectionNotes) -> Connection:
-        """One for a call: the last that was used, else a new one."""
-        connection = self._rested()
-        notes.connected(reused=connection is not None)
-        if connection is None:
-            try:
-                connection = await self._connector.open(self._origin, self)
-            except asyncio.CancelledError:  # a loser
-                self._replace()
-                raise
-            if not connection.idle:
-                raise httpx2.RemoteProtocolError("the connection was closed as soon as it was opened")
-        self._busy.add(connection)
-        self._use.rose_to(len(self._busy), self._clock.now())
-        return connection
+    def rested(self) -> Connection | None:
+        """For a call: of those that stand, the last that was used."""
+        while self._idle:
+            connection, _ = self._idle.popitem()
+            if connection.idle:
+                return self._in_use(connection)
+        return None
+
+    async def opened(self) -> Connection:
+        """For a call: a new one."""
+        try:
+            connection = await self._connector.open(self._origin, self)
+        except asyncio.CancelledError:  # a loser
+            self._replace()
+            raise
+        if not connection.idle:
+            raise httpx2.RemoteProtocolError("the connection was closed as soon as it was opened")
+        return self._in_use(connection)
 
     def free(self, connection: Connection) -> None:
         self._busy.discard(connection)
@@ -100,12 +113,10 @@ class _Pool:
         for connection in [*self._busy, *self._idle]:
             connection.cut()
 
-    def _rested(self) -> Connection | None:
-        while self._idle:
-            connection, _ = self._idle.popitem()
-            if connection.idle:
-                return connection
-        return None
+    def _in_use(self, connection: Connection) -> Connection:
+        self._busy.add(connection)
+        self._use.rose_to(len(self._busy), self._clock.now())
+        return connection
 
     def _rest(self, connection: Connection) -> None:
         if self._closed or not connection.idle:

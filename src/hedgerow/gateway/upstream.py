@@ -69,7 +69,7 @@ class GatewayCall:
         if body or method not in WITHOUT_BODY:
             headers.append((b"content-length", str(len(body)).encode()))
         head = _head(f"{method} {path}", origin.authority, headers)
-        return await self._connections.ask(origin, head, body, notes, without_body=method == "HEAD")
+        return await self._connections.ask(origin, method, head, body, notes)
 
     def failure_of(self, error: Exception) -> Failure:
         kind = FailureKind.LOCAL
@@ -88,7 +88,7 @@ class GatewayCall:
     def _key(self, config: TargetConfig) -> tuple[bytes, bytes]:
         """A target's key, where its API wants it; Azure's resources want it where Azure's clients put it."""
         assert config.api_key is not None
-        if config.dialect == "openai" and any(name == b"api-key" for name, _ in self._wire.headers):
+        if config.dialect == "openai" and self._wire.header(b"api-key") is not None:
             return b"api-key", config.api_key.encode()
         api = APIS[config.dialect]
         return api.key_header.encode(), api.key_value(config.api_key).encode()

@@ -37,10 +37,10 @@ class Provider:
             self.open -= 1
             writer.close()
 
-    async def ask(self, head: bytes = GET, body: bytes = b"", *, without_body: bool = False) -> Answer:
+    async def ask(self, head: bytes = GET, body: bytes = b"") -> Answer:
         notes = Attempt(0, 0, "primary", SystemClock())
         try:
-            return await self.connections.ask(self.origin, head, body, notes, without_body=without_body)
+            return await self.connections.ask(self.origin, head.split(b" ")[0].decode(), head, body, notes)
         finally:
             self.reused.append(notes.reused)
 

@@ -32,6 +32,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
         ([b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\nconnection: keep-alive\r\n\r\nok"], b"ok", True),
         ([b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok"], b"ok", False),
         ([b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok"], b"ok", False),
+        ([OK.replace(b"\r\n\r\n", b"\r\nconnection: Upgrade\r\nupgrade: h2,h2c\r\n\r\n")], b"ok", True),
         ([OK + b"HTTP/1.1 200 OK\r\n"], b"ok", False),
         ([OK + b"more than was told"], b"ok", False),
         ([OK, b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n"], b"ok", False),
@@ -46,7 +47,7 @@ async def test_an_answer_ends_where_it_says_and_its_connection_stays_if_it_may(
             assert await body_of(answer) == body
             assert all(name not in (b"link", b"x-late") for name, _ in answer.headers)
             await answer.close()
-            await asyncio.sleep(0.02)  # for what is said after the answer
+            await eventually(lambda: provider.connections.resting == stays)
         assert provider.reused == [False, stays]
         assert provider.met == (1 if stays else 2)
 
@@ -59,7 +60,7 @@ async def test_an_answer_of_unknown_length_ends_with_its_connection() -> None:
 
 async def test_an_answer_to_head_has_no_body_whatever_length_it_tells() -> None:
     async with provider_that(says(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n")) as provider:
-        answer = await provider.ask(without_body=True)
+        answer = await provider.ask(b"HEAD /v1/models HTTP/1.1\r\nhost: h\r\n\r\n")
         assert (await body_of(answer), dict(answer.headers)) == (b"", {b"content-length": b"9"})
         assert provider.connections.resting == 0
 
@@ -165,6 +166,17 @@ async def test_a_refusal_before_all_is_sent_is_read_and_the_rest_kept_back() -> 
         answer = await provider.ask(b"POST / HTTP/1.1\r\ncontent-length: 50000000\r\n\r\n", b"x" * 50_000_000)
         assert (answer.status, await body_of(answer)) == (413, b"no")
         await eventually(lambda: provider.open == 0)
+        assert provider.connections.resting == 0
+
+
+async def test_a_provider_that_hangs_up_during_a_large_request_is_an_error_and_no_answer() -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(1000)
+        writer.transport.abort()
+
+    async with provider_that(talk) as provider:
+        with pytest.raises((httpx2.RemoteProtocolError, httpx2.ReadError)):
+            await provider.ask(b"POST / HTTP/1.1\r\ncontent-length: 50000000\r\n\r\n", b"x" * 50_000_000)
         assert provider.connections.resting == 0
 
 

@@ -20,9 +20,35 @@ async def test_one_that_the_provider_closed_meanwhile_is_not_used() -> None:
     async with provider_that(says(OK, cuts=True)) as provider:
         for _ in range(2):
             await body_of(await provider.ask())
-            await eventually(lambda: provider.open == 0)
-            await asyncio.sleep(0.02)
+            await eventually(lambda: provider.connections.resting == 0)
         assert provider.reused == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("method", "word", "again"),
+    [("GET", b"", True), ("DELETE", b"", True), ("POST", b"", False), ("GET", b"HTTP/1.1 2", False)],
+)
+async def test_one_that_the_provider_closes_when_it_is_used_again_costs_only_what_must_not_be_sent_twice(
+    method: str, word: bytes, again: bool
+) -> None:
+    asked: list[bytes] = []
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(OK)
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(word)
+
+    head = f"{method} / HTTP/1.1\r\nhost: h\r\n\r\n".encode()
+    async with provider_that(talk) as provider:
+        await body_of(await provider.ask(head))
+        if again:
+            assert await body_of(await provider.ask(head)) == b"ok"
+        else:
+            with pytest.raises(httpx2.RemoteProtocolError, match="without an answer"):
+                await provider.ask(head)
+        assert asked == [head] * (3 if again else 2)
+        assert provider.reused == [False, True]
 
 
 async def test_connections_that_end_as_soon_as_they_are_opened_are_an_error() -> None:
