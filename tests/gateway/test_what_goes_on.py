@@ -11,6 +11,8 @@ from tests.gateway.raw_client import RawClient, request_of
 from tests.gateway.running import SOON
 from tests.gateway.upstreams import Bare, answer, bare_upstream
 
+from hedgerow.gateway import connecting
+
 Start = Callable[..., Any]
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -228,6 +230,47 @@ async def test_what_breaks_off_reaches_the_client_as_far_as_it_came_and_its_end_
     assert b"content-length: 9" in head
     assert rest == body
     client.close()
+
+
+class Slow(Bare):
+    """Says the head of a stream, and the rest when it is `told`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = asyncio.Event()
+
+    async def reply(self, request: bytes, writer: asyncio.StreamWriter) -> bool:  # noqa: ARG002
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        await self.told.wait()
+        writer.write(b"data: 1\n\n")
+        return True
+
+
+async def test_the_head_of_a_stream_that_nobody_hedges_does_not_wait_for_its_first_byte(start: Start) -> None:
+    async with bare_upstream(slow := Slow()):
+        gateway = await start(**tables(slow))
+        client = await RawClient.connect(gateway.url)
+        await client.send(b"GET /v1/threads/t/events HTTP/1.1\r\nhost: g\r\nconnection: close\r\n\r\n")
+        assert b"text/event-stream" in await client.read_until(b"\r\n\r\n")
+        assert b"data: 1" not in client.got
+        slow.told.set()
+        assert b"data: 1" in await client.read_to_end()
+        client.close()
+
+
+async def test_a_client_is_not_told_where_a_provider_is_that_cannot_be_reached(
+    start: Start, bare: Bare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    gateway = await start({"max_backups": 0}, **tables(bare))
+    monkeypatch.setattr(connecting, "CONNECT_S", 0.05)
+    monkeypatch.setattr(connecting.aiohappyeyeballs, "start_connection", never)
+    got = await post(gateway.url, "/v1/chat/completions")
+    assert got.status_code == 504
+    assert "ConnectTimeout" in got.text
+    assert "127.0.0.1" not in got.text
 
 
 @pytest.mark.parametrize("connection", ["keep-alive", "close"])

@@ -91,7 +91,7 @@ class Gateway:
             try:
                 await Exchange(house, client).run()
             except CutShort:
-                await client.break_off()  # the server cuts the connection of an answer that was not ended
+                await client.send_head()  # and the server cuts the connection of an answer that was not ended
 
     async def _administer(self, house: House, scope: Scope, send: Send) -> None:
         if not may_administer(house.config, scope):

@@ -120,10 +120,11 @@ class Client:
         self._done = True  # before it is sent: then the server tells of the end as if the client had left
         await self._say({"type": "http.response.body", "body": data})
 
-    async def break_off(self) -> None:
-        """Nothing more will come, and the client is to see that something is missing: it gets the head at least."""
+    async def send_head(self) -> None:
+        """Not to keep it back: nothing of the body is at hand, or will come."""
         if self._head is not None:
-            await self._send(self._head)
+            head, self._head = self._head, None
+            await self._send(head)
 
     async def _say(self, message: Message) -> None:
         if self._head is None:

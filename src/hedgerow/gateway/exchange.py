@@ -114,6 +114,8 @@ class Exchange:
         if delivery.status >= 400 and not sdk_may_retry(delivery.status, delivery.failed_attempts):
             headers = told_not_to_retry(headers)
         client.begin(delivery.status, headers)
+        if not delivery.at_hand:
+            await client.send_head()
         if events:
             await relay_event_stream(client, delivery, asked.api, decode=False)
         else:
@@ -169,8 +171,10 @@ class Exchange:
 
 def _trouble_of(error: Exception) -> Trouble:
     """What a client is told of an error that has no answer of a provider's. Never an address: it might hold a key."""
-    if isinstance(error, TimeoutError | httpx2.TimeoutException):
+    if isinstance(error, TimeoutError):
         return Trouble(504, str(error) or "the provider did not answer in time", "upstream_timeout")
+    if isinstance(error, httpx2.TimeoutException):
+        return Trouble(504, f"the provider cannot be reached in time ({type(error).__name__})", "upstream_timeout")
     if isinstance(error, httpx2.TransportError | OSError):
         return Trouble(502, f"the provider cannot be reached ({type(error).__name__})", "upstream_unreachable")
     log.error("a request failed inside the gateway", exc_info=error)

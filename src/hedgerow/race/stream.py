@@ -79,6 +79,11 @@ class Delivery:
         """Is all of it here already, so that reading it waits for nothing?"""
         return not self._live
 
+    @property
+    def at_hand(self) -> bool:
+        """Is there something to read that need not be waited for, if only the end?"""
+        return self._next < len(self._prefix) or not self._live
+
     def __aiter__(self) -> "Delivery":
         return self
 
