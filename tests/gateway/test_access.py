@@ -124,12 +124,13 @@ def test_each_worker_remembers_its_share_of_what_all_have_spent(tmp_path: Path) 
         told: dict[str, Any] = {"id": uuid7(when), "at": when, "client_key": client_key, "cost_high_usd": usd}
         store.append(Event(dialect="openai_chat", outcome="answered", **told))
     store.flush()
-    sections = [ClientKeySection(name="app", sha256="0" * 64, usd_per_day=cap) for cap in (0.061, 0.059)]
+    sections = [ClientKeySection(name="app", sha256=digest_of("hr-app"), usd_per_day=cap) for cap in (0.061, 0.059)]
     for section, admitted in zip(sections, (True, False), strict=True):
         keyring = Keyring(share=0.5, clock=clock)
         keyring.renew([section])
         keyring.remember(store)
-        (owner,) = keyring._keys.values()
+        owner = keyring.owner_of("hr-app")
+        assert owner is not None
         assert (owner.admit() is None) is admitted
     store.close()
 

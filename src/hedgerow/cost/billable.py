@@ -63,20 +63,11 @@ def winner_of(event: Event) -> AttemptEvent | None:
 
 def usage_of(attempt: AttemptEvent, event: Event) -> Usage:
     """The tokens the provider told; where it did not, the input by its length and the output as it was seen."""
-    if attempt.input_tokens is not None and attempt.output_tokens is not None:
-        return Usage(
-            input_tokens=attempt.input_tokens,
-            cached_tokens=attempt.cached_tokens or 0,
-            output_tokens=attempt.output_tokens,
-        )
-    told = attempt.input_tokens is not None
-    cut = cut_of(attempt, event)
     output_tokens = attempt.tokens_seen if attempt.output_tokens is None else attempt.output_tokens
-    return Usage(
-        input_tokens=cut.input_tokens,
-        cached_tokens=cut.cached_tokens if told else 0,
-        output_tokens=output_tokens,
-    )
+    told = attempt.input_tokens
+    if told is None:
+        return Usage(input_tokens=cut_of(attempt, event).input_tokens, cached_tokens=0, output_tokens=output_tokens)
+    return Usage(input_tokens=told, cached_tokens=attempt.cached_tokens or 0, output_tokens=output_tokens)
 
 
 def cut_of(attempt: AttemptEvent, event: Event) -> Cut:

@@ -17,7 +17,6 @@ class Line:
         self.leaving: set[Callable[[], None]] = set()
         self._transport = transport
         self._together: list[bytes] | None = None
-        self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
         if self._together is None:
