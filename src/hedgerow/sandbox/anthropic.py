@@ -12,6 +12,7 @@ import orjson
 
 from hedgerow.sandbox.content import Answer, Call, Piece
 from hedgerow.sandbox.http1 import BadRequest
+from hedgerow.sandbox.tools import Choice, callable_tools, objects, table, tool
 from hedgerow.sandbox.wire_format import Frame, estimate_tokens, json_object
 
 __all__ = ["AnthropicMessages"]
@@ -58,12 +59,7 @@ class AnthropicMessages:
             raise BadRequest("messages: at least one message is required")
         if not isinstance(limit, int) or limit < 1:
             raise BadRequest("max_tokens: Field required")
-        tools = asked.get("tools")
-        named = [
-            cast(dict[str, object], tool).get("name")
-            for tool in cast(list[object], tools or [])
-            if isinstance(tool, dict)
-        ]
+        choice = _choice(table(asked.get("tool_choice")))
         return Call(
             model=model,
             input_tokens=max(1, estimate_tokens([asked.get(each) for each in ("system", "messages", "tools")])),
@@ -71,7 +67,9 @@ class AnthropicMessages:
             usage_in_stream=True,
             max_tokens=limit,
             service_tier=None,
-            tool_names=tuple(name for name in named if isinstance(name, str)),
+            tools=callable_tools((tool(each, "input_schema") for each in objects(asked.get("tools"))), choice),
+            tool_forced=choice.forced,
+            form=_form(asked),
             body=asked,
         )
 
@@ -129,6 +127,19 @@ class AnthropicMessages:
         return orjson.dumps(_message(answer, blocks, _stop_reason(answer), usage))
 
 
+def _choice(asked: dict[str, object]) -> Choice:
+    name = asked.get("name")
+    if asked.get("type") == "tool" and isinstance(name, str):
+        return Choice(forced=True, names=(name,))
+    return Choice(forced=asked.get("type") == "any")
+
+
+def _form(asked: dict[str, object]) -> dict[str, object] | None:
+    """The schema of the answer; betas had it in a field of its own."""
+    form = table(table(asked.get("output_config")).get("format")) or table(asked.get("output_format"))
+    return table(form.get("schema")) if form.get("type") == "json_schema" else None
+
+
 def _block_of(answer: Answer, number: int) -> int:
     """Which block a token belongs to: reasoning, text or a refusal, each tool call."""
     piece, reasoned = answer.pieces[number], answer.pieces[0].kind == "reasoning"
@@ -139,8 +150,7 @@ def _start(answer: Answer, piece: Piece) -> dict[str, object]:
     if piece.kind == "reasoning":
         return {"type": "thinking", "thinking": "", "signature": ""}
     if piece.kind == "tool":
-        names = answer.call.tool_names or ("sandbox_tool",)
-        name, number = names[piece.tool % len(names)], f"{answer.id.rpartition('-')[2]}_{piece.tool}"
+        name, number = answer.tool_name(piece.tool), f"{answer.id.rpartition('-')[2]}_{piece.tool}"
         return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {}}
     return {"type": "text", "text": ""}
 

@@ -9,9 +9,14 @@ from itertools import pairwise
 from random import Random
 from typing import Literal
 
-from hedgerow.sandbox.script import Script
+import orjson
 
-__all__ = ["Answer", "Call", "Piece", "ReportedUsage", "compose", "split"]
+from hedgerow.sandbox.http1 import BadRequest
+from hedgerow.sandbox.instances import NoInstanceError, instance_of
+from hedgerow.sandbox.script import Script
+from hedgerow.sandbox.tools import Tool
+
+__all__ = ["Answer", "Call", "Piece", "ReportedUsage", "compose", "split", "tool_calls"]
 
 PROSE = (
     "the sea was calm and no boat left port all day long we sat on a wall and let sun fall on us then rain came in so "
@@ -26,8 +31,9 @@ CHARS_PER_TOKEN = 4
 class Call:
     """What a request asked for, the same for every dialect.
 
-    `n`: choices. `generates` False: an answer without output tokens (embeddings). `body`: the request, for what only its
-    own dialect needs.
+    `n`: choices. `generates` False: an answer without output tokens (embeddings). `tools`: those that may be called, one after
+    the other; `tool_forced`: at least one must be. `form`: the JSON schema of the answer's text. `body`: the request, for what
+    only its own dialect needs.
     """
 
     model: str
@@ -38,7 +44,9 @@ class Call:
     usage_in_stream: bool = False
     max_tokens: int | None = None
     service_tier: str | None = None
-    tool_names: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    tool_forced: bool = False
+    form: dict[str, object] | None = None
     body: dict[str, object]
 
 
@@ -75,25 +83,44 @@ class Answer:
     service_tier: str
     usage: ReportedUsage | None
 
+    def tool_name(self, tool: int) -> str:
+        """The tool that call number `tool` calls."""
+        return self.call.tools[tool % len(self.call.tools)].name if self.call.tools else "sandbox_tool"
+
     def joined(self, kind: str, *, tool: int = 0) -> str:
         """All text of one kind."""
         return "".join(piece.text for piece in self.pieces if piece.kind == kind and piece.tool == tool)
 
 
-def compose(script: Script, tokens: int, luck: Random) -> tuple[Piece, ...]:
+def compose(script: Script, call: Call, tokens: int, luck: Random) -> tuple[Piece, ...]:
     """The pieces of one choice: reasoning first, then a refusal, tool calls or text.
 
     `tokens` is the number of visible tokens; a scripted text or refusal with no scripted number is cut into as many as
     its length gives. With tool calls the tokens are spread over their arguments, and a scripted text is the arguments
-    of each call, verbatim.
+    of each call, verbatim. Raises BadRequest if nothing is found that fits a schema of the request.
     """
     reasoning = [Piece(kind="reasoning", text=word) for word in _words(script.reasoning_tokens, luck)]
-    if script.tool_calls:
-        return (*reasoning, *_tool_calls(script, tokens, luck))
+    calls = tool_calls(script, call)
+    if calls:
+        return (*reasoning, *_tool_calls(script, call, calls, tokens, luck))
     said = script.refusal if script.refusal is not None else script.text
     kind: Literal["text", "refusal"] = "text" if script.refusal is None else "refusal"
-    words = _words(tokens, luck) if said is None else split(said, script.tokens)
+    if said is not None:
+        words = split(said, script.tokens)
+    elif call.form is not None:
+        words = split(_instance(call.form, "the answer"), tokens)
+    else:
+        words = _words(tokens, luck)
     return (*reasoning, *(Piece(kind=kind, text=word) for word in words))
+
+
+def tool_calls(script: Script, call: Call) -> int:
+    """How many tool calls the answer makes: as scripted, or one where the request insists on it and the script says nothing."""
+    if script.tool_calls is not None:
+        return script.tool_calls
+    if script.arguments:
+        return len(script.arguments)
+    return 1 if call.tool_forced and script.text is None and script.refusal is None else 0
 
 
 def split(text: str, count: int | None = None) -> list[str]:
@@ -105,20 +132,36 @@ def split(text: str, count: int | None = None) -> list[str]:
     return [text[start:end] for start, end in pairwise(edges)]
 
 
-def _tool_calls(script: Script, tokens: int, luck: Random) -> Sequence[Piece]:
+def _tool_calls(script: Script, call: Call, calls: int, tokens: int, luck: Random) -> Sequence[Piece]:
     pieces: list[Piece] = []
-    for tool in range(script.tool_calls):
-        share = tokens * (tool + 1) // script.tool_calls - tokens * tool // script.tool_calls
+    for number in range(calls):
+        share = tokens * (number + 1) // calls - tokens * number // calls
         if script.text is not None:
             words = split(script.text, script.tokens)
         else:
-            # Quotes and braces take about four tokens' room.
-            arguments = '{"note":"' + "".join(_words(max(1, share - 4), luck)) + '"}'
-            words = split(arguments, max(1, share))
+            words = split(_arguments(script, call, number, share, luck), max(1, share))
         pieces += (
-            Piece(kind="tool", text=word, tool=tool, opens=first == 0) for first, word in enumerate(words or [""])
+            Piece(kind="tool", text=word, tool=number, opens=first == 0) for first, word in enumerate(words or [""])
         )
     return pieces
+
+
+def _arguments(script: Script, call: Call, number: int, tokens: int, luck: Random) -> str:
+    if script.arguments:
+        return script.arguments[min(number, len(script.arguments) - 1)]
+    tool = call.tools[number % len(call.tools)] if call.tools else None
+    if tool is not None and tool.schema:
+        # Arguments are an object, also where the schema does not say so.
+        return _instance({"type": "object"} | tool.schema, f"the arguments of {tool.name!r}")
+    # Quotes and braces take about four tokens' room.
+    return '{"note":"' + "".join(_words(max(1, tokens - 4), luck)) + '"}'
+
+
+def _instance(schema: dict[str, object], what: str) -> str:
+    try:
+        return orjson.dumps(instance_of(schema)).decode()
+    except NoInstanceError as error:
+        raise BadRequest(f"the sandbox finds nothing that fits the schema of {what} ({error}): script it") from None
 
 
 def _words(count: int, luck: Random) -> list[str]:

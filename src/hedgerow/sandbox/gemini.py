@@ -12,6 +12,7 @@ import orjson
 
 from hedgerow.sandbox.content import Answer, Call, Piece, ReportedUsage
 from hedgerow.sandbox.http1 import BadRequest
+from hedgerow.sandbox.tools import Choice, Tool, callable_tools, objects, table, tool
 from hedgerow.sandbox.wire_format import Frame, estimate_tokens, json_object
 
 __all__ = ["GeminiContent", "GeminiWhole"]
@@ -56,7 +57,8 @@ class GeminiContent(_Gemini):
         found = CONTENT.fullmatch(path)
         if found is None or not asked.get("contents"):
             raise BadRequest("* GenerateContentRequest.contents: contents is not specified")
-        settings = _object(asked.get("generationConfig"))
+        settings = table(asked.get("generationConfig"))
+        choice = _choice(table(table(asked.get("toolConfig")).get("functionCallingConfig")))
         limit, tier = settings.get("maxOutputTokens"), asked.get("serviceTier")
         return Call(
             model=found[1],
@@ -68,7 +70,9 @@ class GeminiContent(_Gemini):
             usage_in_stream=True,
             max_tokens=limit if isinstance(limit, int) and limit > 0 else None,
             service_tier=tier if isinstance(tier, str) and tier not in ("unspecified", "standard") else None,
-            tool_names=_tool_names(asked.get("tools")),
+            tools=callable_tools(_declared(asked.get("tools")), choice),
+            tool_forced=choice.forced,
+            form=_form(settings),
             body=asked,
         )
 
@@ -148,15 +152,26 @@ def _candidates(count: object) -> int:
     )
 
 
-def _tool_names(tools: object) -> tuple[str, ...]:
-    names: list[str] = []
-    for tool in cast(list[object], tools) if isinstance(tools, list) else []:
-        declared = _object(tool).get("functionDeclarations")
-        for each in cast(list[object], declared) if isinstance(declared, list) else []:
-            name = _object(each).get("name")
-            if isinstance(name, str):
-                names.append(name)
-    return tuple(names)
+def _declared(tools: object) -> list[Tool | None]:
+    return [
+        tool(each, "parameters", "parametersJsonSchema")
+        for group in objects(tools)
+        for each in objects(group.get("functionDeclarations"))
+    ]
+
+
+def _choice(asked: dict[str, object]) -> Choice:
+    names = asked.get("allowedFunctionNames")
+    given = cast(list[object], names) if isinstance(names, list) else []
+    return Choice(
+        forced=str(asked.get("mode")).upper() == "ANY", names=tuple(name for name in given if isinstance(name, str))
+    )
+
+
+def _form(settings: dict[str, object]) -> dict[str, object] | None:
+    if settings.get("responseMimeType") != "application/json":
+        return None
+    return table(settings.get("responseJsonSchema")) or table(settings.get("responseSchema")) or {"type": "object"}
 
 
 def _frames(answer: Answer, parts: list[dict[str, object]], tokens: int, reason: str | None = None) -> list[Frame]:
@@ -220,7 +235,6 @@ def _last_of(answer: Answer, tool: int) -> Piece:
 
 
 def _call(answer: Answer, tool: int) -> dict[str, object]:
-    names = answer.call.tool_names or ("sandbox_tool",)
     arguments = answer.joined("tool", tool=tool)
     try:
         parsed = cast(object, orjson.loads(arguments))
@@ -228,7 +242,7 @@ def _call(answer: Answer, tool: int) -> dict[str, object]:
         parsed = None
     # A scripted text that is no object still has to be said.
     args: object = cast(object, parsed) if isinstance(parsed, dict) else {"text": arguments}
-    return {"name": names[tool % len(names)], "args": args}
+    return {"name": answer.tool_name(tool), "args": args}
 
 
 def _finish_reason(reason: str) -> str:
@@ -239,7 +253,3 @@ def _vector(content: object) -> list[float]:
     """The same content has the same vector."""
     seed = sum(orjson.dumps(content))
     return [((seed * (place + 1)) % 1009) / 1009 for place in range(DIMENSIONS)]
-
-
-def _object(value: object) -> dict[str, object]:
-    return cast(dict[str, object], value) if isinstance(value, dict) else {}

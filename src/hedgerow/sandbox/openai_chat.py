@@ -8,6 +8,7 @@ import orjson
 from hedgerow.sandbox.content import Answer, Call, Piece, ReportedUsage
 from hedgerow.sandbox.http1 import BadRequest
 from hedgerow.sandbox.openai_errors import error_body, error_frame
+from hedgerow.sandbox.tools import Choice, callable_tools, objects, table, tool
 from hedgerow.sandbox.wire_format import Frame, estimate_tokens, json_object
 
 __all__ = ["OpenAIChat"]
@@ -34,7 +35,7 @@ class OpenAIChat:
             raise BadRequest("messages is not a list with at least one message")
         limit = asked.get("max_completion_tokens", asked.get("max_tokens"))
         tier = asked.get("service_tier")
-        options = asked.get("stream_options")
+        options, choice = asked.get("stream_options"), _choice(asked.get("tool_choice"))
         return Call(
             model=model,
             input_tokens=max(1, estimate_tokens([asked["messages"], asked.get("tools")])),
@@ -43,7 +44,11 @@ class OpenAIChat:
             usage_in_stream=isinstance(options, dict) and bool(cast(dict[str, object], options).get("include_usage")),
             max_tokens=limit if isinstance(limit, int) and limit > 0 else None,
             service_tier=tier if isinstance(tier, str) and tier != "auto" else None,
-            tool_names=_tool_names(asked.get("tools")),
+            tools=callable_tools(
+                (tool(table(each.get("function")), "parameters") for each in objects(asked.get("tools"))), choice
+            ),
+            tool_forced=choice.forced,
+            form=_form(table(asked.get("response_format"))),
             body=asked,
         )
 
@@ -94,14 +99,23 @@ def _choices(n: object) -> int:
     raise BadRequest(f"n = {n!r} is not a whole number from 1 to {MAX_CHOICES}")
 
 
-def _tool_names(tools: object) -> tuple[str, ...]:
-    names: list[str] = []
-    for tool in cast(list[object], tools) if isinstance(tools, list) else []:
-        function = cast(dict[str, object], tool).get("function") if isinstance(tool, dict) else None
-        name = cast(dict[str, object], function).get("name") if isinstance(function, dict) else None
-        if isinstance(name, str):
-            names.append(name)
-    return tuple(names)
+def _choice(asked: object) -> Choice:
+    if not isinstance(asked, dict):
+        return Choice(forced=asked == "required")
+    chosen, allowed = table(cast(object, asked)), table(table(cast(object, asked)).get("allowed_tools"))
+    if chosen.get("type") == "allowed_tools":
+        names = [table(each.get("function")).get("name") for each in objects(allowed.get("tools"))]
+        return Choice(
+            forced=allowed.get("mode") == "required", names=tuple(name for name in names if isinstance(name, str))
+        )
+    name = table(chosen.get("function")).get("name")
+    return Choice(forced=True, names=(name,)) if isinstance(name, str) else Choice()
+
+
+def _form(asked: dict[str, object]) -> dict[str, object] | None:
+    if asked.get("type") == "json_schema":
+        return table(table(asked.get("json_schema")).get("schema"))
+    return {"type": "object"} if asked.get("type") == "json_object" else None
 
 
 def _envelope(answer: Answer, kind: str) -> dict[str, object]:
@@ -143,8 +157,7 @@ def _deltas(answer: Answer, piece: Piece) -> list[dict[str, object]]:
 
 
 def _tool_call(answer: Answer, tool: int, arguments: str) -> dict[str, object]:
-    names = answer.call.tool_names or ("sandbox_tool",)
-    function = {"name": names[tool % len(names)], "arguments": arguments}
+    function = {"name": answer.tool_name(tool), "arguments": arguments}
     return {"id": f"call_{answer.id.removeprefix('chatcmpl-')}_{tool}", "type": "function", "function": function}
 
 

@@ -9,6 +9,7 @@ import orjson
 from hedgerow.sandbox.content import Answer, Call, Piece, ReportedUsage
 from hedgerow.sandbox.http1 import BadRequest
 from hedgerow.sandbox.openai_errors import error_body
+from hedgerow.sandbox.tools import Choice, callable_tools, objects, table, tool
 from hedgerow.sandbox.wire_format import Frame, estimate_tokens, json_object
 
 __all__ = ["OpenAIResponses"]
@@ -44,8 +45,7 @@ class OpenAIResponses:
             raise BadRequest("Missing required parameter: 'model'.")
         if not isinstance(asked.get("input"), str | list):
             raise BadRequest("Missing required parameter: 'input'.")
-        tools = cast(list[object], asked.get("tools") or [])
-        named = [cast(dict[str, object], tool).get("name") for tool in tools if isinstance(tool, dict)]
+        choice = _choice(asked.get("tool_choice"))
         return Call(
             model=model,
             input_tokens=max(1, estimate_tokens([asked.get(each) for each in ("instructions", "input", "tools")])),
@@ -53,7 +53,9 @@ class OpenAIResponses:
             usage_in_stream=True,
             max_tokens=limit if isinstance(limit, int) and limit > 0 else None,
             service_tier=tier if isinstance(tier, str) and tier != "auto" else None,
-            tool_names=tuple(name for name in named if isinstance(name, str)),
+            tools=callable_tools((tool(each, "parameters") for each in objects(asked.get("tools"))), choice),
+            tool_forced=choice.forced,
+            form=_form(table(table(asked.get("text")).get("format"))),
             body=asked,
         )
 
@@ -97,6 +99,25 @@ class OpenAIResponses:
 
     def whole(self, answer: Answer) -> bytes:
         return orjson.dumps(_response(answer, _status(answer), _output(answer)))
+
+
+def _choice(asked: object) -> Choice:
+    if not isinstance(asked, dict):
+        return Choice(forced=asked == "required")
+    chosen = table(cast(object, asked))
+    if chosen.get("type") == "allowed_tools":
+        names = [each.get("name") for each in objects(chosen.get("tools"))]
+        return Choice(
+            forced=chosen.get("mode") == "required", names=tuple(name for name in names if isinstance(name, str))
+        )
+    name = chosen.get("name")
+    return Choice(forced=True, names=(name,)) if isinstance(name, str) else Choice()
+
+
+def _form(asked: dict[str, object]) -> dict[str, object] | None:
+    if asked.get("type") == "json_schema":
+        return table(asked.get("schema"))
+    return {"type": "object"} if asked.get("type") == "json_object" else None
 
 
 def _item_of(answer: Answer, number: int) -> int:
@@ -160,8 +181,8 @@ def _item(answer: Answer, piece: Piece, said: str | None, status: str) -> dict[s
     """An item of the output; `said` None: announced, without any part yet."""
     number = answer.id.rpartition("-")[2]
     if piece.kind == "tool":
-        names, call = answer.call.tool_names or ("sandbox_tool",), f"{number}_{piece.tool}"
-        called = {"name": names[piece.tool % len(names)], "arguments": said or "", "call_id": f"call_{call}"}
+        call = f"{number}_{piece.tool}"
+        called = {"name": answer.tool_name(piece.tool), "arguments": said or "", "call_id": f"call_{call}"}
         return {"id": f"fc_{call}", "type": "function_call", "status": status, **called}
     parts = [] if said is None else [_part(piece, said)]
     if piece.kind == "reasoning":

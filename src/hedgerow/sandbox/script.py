@@ -53,7 +53,8 @@ class Script:
     `usage` False: never reported; otherwise as the API does, with the values given in place of the counted ones.
     An `error_frame` with a status ≠ 200 is the body of that answer. `await_arrivals`: all times count from the moment when
     so many requests of the case have arrived; None or 1 = from its own arrival. So a test of a race need not guess how long
-    a backup takes to come.
+    a backup takes to come. `tool_calls` None: one where the request insists on it, or as many as there are `arguments`: the
+    JSON objects of the first calls, the last of which repeats.
     """
 
     status: int = 200
@@ -75,7 +76,8 @@ class Script:
     final_newline: bool = True
     ignore_disconnect: bool = False
     raw_body: str | None = None
-    tool_calls: int = 0
+    tool_calls: int | None = None
+    arguments: tuple[str, ...] = ()
     n: int | None = None
     end: Literal["done", "eof"] = "done"
     finish_reason: str | None = None
@@ -122,7 +124,8 @@ def _script(fields: Fields) -> Script:
         final_newline=fields.flag("final_newline", True),
         ignore_disconnect=fields.flag("ignore_disconnect", False),
         raw_body=fields.text("raw_body", None),
-        tool_calls=fields.whole("tool_calls", 0, high=100),
+        tool_calls=fields.whole("tool_calls", None, high=100),
+        arguments=_arguments(fields),
         n=fields.whole("n", None, low=1, high=128),
         end="eof" if fields.text("end", "done", options=("done", "eof")) == "eof" else "done",
         finish_reason=fields.text("finish_reason", None),
@@ -150,6 +153,17 @@ def _headers(fields: Fields) -> tuple[tuple[str, str], ...]:
     elif retry_after is not None:
         raise fields.error("retry_after", retry_after, "seconds, or a date as text")
     return tuple(headers)
+
+
+def _arguments(fields: Fields) -> tuple[str, ...]:
+    """One object for every call, or a list with one for each."""
+    value = fields.raw("arguments")
+    if value is None:
+        return ()
+    given = cast(list[object], value) if isinstance(value, list) else [value]
+    if not given or not all(isinstance(each, dict) for each in given):
+        raise fields.error("arguments", cast(object, value), "an object, or a list of objects")
+    return tuple(orjson.dumps(each).decode() for each in given)
 
 
 def _pings(fields: Fields | None) -> Pings | None:

@@ -15,7 +15,7 @@ from hedgerow.errors import SettingError
 from hedgerow.sandbox.answering import Job, play
 from hedgerow.sandbox.anthropic import AnthropicMessages
 from hedgerow.sandbox.connection import Connection, ConnectionLost
-from hedgerow.sandbox.content import Answer, Call, ReportedUsage, compose
+from hedgerow.sandbox.content import Answer, Call, ReportedUsage, compose, tool_calls
 from hedgerow.sandbox.draws import Arrival, Draw, DrawSource
 from hedgerow.sandbox.gemini import GeminiContent, GeminiWhole
 from hedgerow.sandbox.http1 import BadRequest, HttpRequest, read_request, response_head
@@ -230,9 +230,9 @@ class Sandbox:
         tokens, reason = draw.tokens if script.tokens is None else script.tokens, script.finish_reason
         if script.tokens is None and call.max_tokens is not None and call.max_tokens < tokens:
             tokens, reason = call.max_tokens, reason or "length"
-        pieces = compose(script, tokens, arrival.attempt_luck("text")) if call.generates else ()
+        pieces = compose(script, call, tokens, arrival.attempt_luck("text")) if call.generates else ()
         if reason is None and script.end == "done":
-            reason = "tool_calls" if script.tool_calls else "stop"
+            reason = "tool_calls" if tool_calls(script, call) else "stop"
         n = script.n or call.n
         reported = {
             "input_tokens": call.input_tokens,
