@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from raw_client import ask
 
 from hedgerow.errors import HedgerowError, SettingError
 from hedgerow.sandbox.server import SandboxSettings
@@ -93,3 +94,20 @@ def test_closing_twice_is_harmless():
 def test_settings_that_cannot_be_are_refused(wrong):
     with pytest.raises(SettingError, match=next(iter(wrong))):
         SandboxSettings(**wrong)
+
+
+def test_a_script_for_requests_without_one_counts_them_as_one_case(hedgerow_sandbox):
+    case = hedgerow_sandbox.script({"text": "one"}, {"text": "two"})
+    own = ask(hedgerow_sandbox, script={"text": "its own"}, case="c")
+    said = [own, *(ask(hedgerow_sandbox) for _ in range(3))]
+    assert [answer.json["choices"][0]["message"]["content"] for answer in said] == ["its own", "one", "two", "two"]
+    assert len(hedgerow_sandbox.stats()["cases"][case]) == 3
+    assert hedgerow_sandbox.script({"text": "again"}) != case
+    assert ask(hedgerow_sandbox).json["choices"][0]["message"]["content"] == "again"
+    hedgerow_sandbox.reset()
+    assert ask(hedgerow_sandbox).json["choices"][0]["message"]["content"] != "again"
+
+
+def test_a_script_that_makes_no_sense_is_refused(hedgerow_sandbox):
+    with pytest.raises(HedgerowError, match="no such key"):
+        hedgerow_sandbox.script({"tex": "x"})

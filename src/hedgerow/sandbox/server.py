@@ -91,6 +91,9 @@ class Sandbox:
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._answers = 0
+        # What becomes of requests that bring no script of their own, and the case that they are counted as.
+        self._scripts: tuple[Script, ...] = ()
+        self._scripted = 0
         self.url = ""
 
     async def start(self) -> None:
@@ -132,8 +135,9 @@ class Sandbox:
         return self._meter.as_dict()
 
     def reset(self, keep: Connection | None = None) -> None:
-        """Forgets all counters and cases, and drops every connection but `keep` that has an answer under way."""
+        """Forgets all counters, cases and scripts, and drops every connection but `keep` that has an answer under way."""
         self._meter.reset()
+        self._scripts = ()
         for connection in self._connections:
             if connection.busy and connection is not keep:
                 connection.abort()
@@ -177,6 +181,10 @@ class Sandbox:
         if route == ("POST", "/_sandbox/reset"):
             self.reset(connection)
             return self._reply(connection, 200, b"{}", keep_alive=request.keep_alive)
+        if route == ("POST", "/_sandbox/script"):
+            self._scripts, case = _scripts_of(request.body.decode(errors="replace")), f"scripted/{self._scripted}"
+            self._scripted += 1
+            return self._reply(connection, 200, orjson.dumps({"case": case}), keep_alive=request.keep_alive)
         if request.method in ("GET", "HEAD") and route[1] in ("/v1/models", "/models"):
             head_only = request.method == "HEAD"
             return self._reply(connection, 200, _models(), keep_alive=request.keep_alive, head_only=head_only)
@@ -193,10 +201,9 @@ class Sandbox:
         arrived_s = self._clock.now()
         call = wire.read(request.path.rstrip("/"), request.body)
         case, header = request.headers.get("x-sandbox-case"), request.headers.get("x-sandbox-script")
-        try:
-            scripts = parse_script(header) if header is not None else ()
-        except SettingError as error:
-            raise BadRequest(str(error)) from None
+        scripts = self._scripts if header is None else _scripts_of(header)
+        if case is None and header is None and scripts:
+            case = f"scripted/{self._scripted - 1}"
         part, number = self._meter.number_of(case)
         arrival = Arrival(seed=self.settings.seed, part=part, number=number)
         scripted = scripts[min(number, len(scripts) - 1)] if scripts else None
@@ -265,6 +272,13 @@ class Sandbox:
 def _wire_of(request: HttpRequest) -> WireFormat | None:
     """The API that a path belongs to."""
     return next((wire for wire in WIRE_FORMATS if wire.handles(request.path.rstrip("/"))), None)
+
+
+def _scripts_of(text: str) -> tuple[Script, ...]:
+    try:
+        return parse_script(text)
+    except SettingError as error:
+        raise BadRequest(str(error)) from None
 
 
 def _models() -> bytes:

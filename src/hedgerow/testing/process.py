@@ -68,6 +68,11 @@ class SandboxProcess:
         """Forgets counters and cases and drops answers under way."""
         self._ask("POST", "/_sandbox/reset")
 
+    def script(self, *attempts: dict[str, Any]) -> str:
+        """Requests without a script of their own follow this one from now on, as one case, until the next one or a reset; for
+        clients whose headers are out of reach. One object for each arrival, the last repeats. The case's name."""
+        return json.loads(self._ask("POST", "/_sandbox/script", json.dumps(attempts)))["case"]
+
     def certificate(self) -> str:
         """With tls: the certificate to trust, as PEM."""
         return ssl.get_server_certificate(self._address(), timeout=ANSWER_TIMEOUT_S)
@@ -115,7 +120,7 @@ class SandboxProcess:
         parts = urlsplit(self.url)
         return parts.hostname or "", parts.port or 0
 
-    def _ask(self, method: str, path: str) -> bytes:
+    def _ask(self, method: str, path: str, sent: str | None = None) -> bytes:
         host, port = self._address()
         if self.url.startswith("https:"):
             context = ssl.create_default_context(cadata=self.certificate())
@@ -123,7 +128,7 @@ class SandboxProcess:
         else:
             connection = http.client.HTTPConnection(host, port, timeout=ANSWER_TIMEOUT_S)
         try:
-            connection.request(method, path)
+            connection.request(method, path, sent)
             response = connection.getresponse()
             body = response.read()
         finally:
