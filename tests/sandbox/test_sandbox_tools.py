@@ -200,3 +200,11 @@ def test_a_json_object_is_one(hedgerow_sandbox: SandboxProcess) -> None:
 def test_arguments_that_are_no_objects_are_a_mistake(hedgerow_sandbox: SandboxProcess, given: Any) -> None:
     answer = ask(hedgerow_sandbox, script={"arguments": given})
     assert (answer.status, "arguments" in answer.text) == (400, True)
+
+
+def test_gemini_takes_a_schema_under_either_name(hedgerow_sandbox: SandboxProcess) -> None:
+    api = Api("gemini")
+    asked = api.asked({}) | {"tools": [{"functionDeclarations": [{"name": "f", "parameters_json_schema": OTHER}]}]}
+    assert api.calls(ask(hedgerow_sandbox, script={"tool_calls": 1}, **asked)) == [("f", {"id": 7})]
+    form = {"generationConfig": {"response_mime_type": "application/json", "response_schema": OTHER}}
+    assert json.loads(api.text(ask(hedgerow_sandbox, **(asked | form)))) == {"id": 7}

@@ -32,6 +32,8 @@ STATUS_NAMES = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
+# The API takes a field under either name, and google-genai 2 writes some this way and some that.
+FORMS = ("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema")
 FINISH_REASONS = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
 
@@ -154,7 +156,7 @@ def _candidates(count: object) -> int:
 
 def _declared(tools: object) -> list[Tool | None]:
     return [
-        tool(each, "parameters", "parametersJsonSchema")
+        tool(each, "parameters", "parametersJsonSchema", "parameters_json_schema")
         for group in objects(tools)
         for each in objects(group.get("functionDeclarations"))
     ]
@@ -169,9 +171,9 @@ def _choice(asked: dict[str, object]) -> Choice:
 
 
 def _form(settings: dict[str, object]) -> dict[str, object] | None:
-    if settings.get("responseMimeType") != "application/json":
+    if "application/json" not in (settings.get("responseMimeType"), settings.get("response_mime_type")):
         return None
-    return table(settings.get("responseJsonSchema")) or table(settings.get("responseSchema")) or {"type": "object"}
+    return next((form for name in FORMS if (form := table(settings.get(name)))), {"type": "object"})
 
 
 def _frames(answer: Answer, parts: list[dict[str, object]], tokens: int, reason: str | None = None) -> list[Frame]:
