@@ -8,7 +8,12 @@ TEST_STAMP := .venv/.installed-test
 CLI_STAMP := .venv/.installed-cli
 JS_STAMP := tests/js/node_modules/.installed
 
-.PHONY: test demo lint docs soak bench-quick bench-gateway bench-policy clean
+FRAMEWORKS := tests/frameworks
+# Where pins clash (openai 2 or 3) environments are two.
+FRAMEWORK_STAMPS := .venv/frameworks/current/.installed .venv/frameworks/classic/.installed
+FRAMEWORK_JS_STAMP := $(FRAMEWORKS)/js/node_modules/.installed
+
+.PHONY: test demo lint docs soak frameworks conformance bench-quick bench-gateway bench-policy clean
 
 test: $(TEST_STAMP) $(JS_STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak and not alone"
@@ -25,6 +30,11 @@ lint: $(TEST_STAMP)
 soak: $(TEST_STAMP)
 	$(BIN)/python -m pytest -m soak
 
+# The real packages, whose blocks on docs/guides/frameworks.md run against the sandbox. Not part of `make test`: 1.6 GB.
+frameworks: $(FRAMEWORK_STAMPS) $(FRAMEWORK_JS_STAMP)
+	.venv/frameworks/current/bin/python -m pytest -c $(FRAMEWORKS)/pytest.ini $(FRAMEWORKS)/current $(FRAMEWORKS)/test_page.py
+	.venv/frameworks/classic/bin/python -m pytest -c $(FRAMEWORKS)/pytest.ini $(FRAMEWORKS)/classic
+
 bench-quick: $(TEST_STAMP)
 	$(BIN)/python benchmarks/overhead.py --count 200
 
@@ -38,7 +48,7 @@ docs: $(TEST_STAMP)
 	$(BIN)/python docs/generate.py
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist tests/js/node_modules
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist tests/js/node_modules $(FRAMEWORKS)/js/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -59,3 +69,13 @@ $(JS_STAMP): tests/js/package.json tests/js/package-lock.json
 $(CLI_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cli]'
 	touch $@
+
+.venv/frameworks/%/.installed: $(FRAMEWORKS)/requirements-%.txt $(FRAMEWORKS)/constraints-%.txt pyproject.toml
+	$(PYTHON) -m venv .venv/frameworks/$*
+	.venv/frameworks/$*/bin/python -m pip install --quiet --disable-pip-version-check -c $(FRAMEWORKS)/constraints-$*.txt -r $<
+	touch $@
+
+# The Vercel AI SDK, which calls the gateway.
+$(FRAMEWORK_JS_STAMP): $(FRAMEWORKS)/js/package.json $(FRAMEWORKS)/js/package-lock.json
+	(cd $(FRAMEWORKS)/js && npm ci --silent && touch node_modules/.installed) || \
+		echo "no npm, or nothing to be had with it: the tests of the Vercel AI SDK will be skipped"

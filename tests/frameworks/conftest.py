@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.frameworks.page import ADDRESS, block
-from tests.gateway.running import GatewayProcess, config_of
 
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
+from tests.frameworks.page import ADDRESS, block
+from tests.gateway.running import GatewayProcess, config_of
 
 PATIENCE_S = 30.0
 HANGS = {"first_token_s": 3600.0}
@@ -36,7 +36,9 @@ async def eventually(condition: Callable[[], object]) -> None:
 class Way:
     """One way to call: what the block made (`made["llm"]`), and what became of the calls."""
 
-    def __init__(self, sandbox: SandboxProcess, run: Callable[[str, str], dict[str, Any]], wins: Callable[[], int]) -> None:
+    def __init__(
+        self, sandbox: SandboxProcess, run: Callable[[str, str], dict[str, Any]], wins: Callable[[], int]
+    ) -> None:
         self._sandbox, self._run, self._wins = sandbox, run, wins
         self._case = ""
 
@@ -64,6 +66,7 @@ class Way:
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in KEYS:
         monkeypatch.setenv(name, "k")
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import looks for prices on the internet
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)

@@ -206,5 +206,9 @@ def test_gemini_takes_a_schema_under_either_name(hedgerow_sandbox: SandboxProces
     api = Api("gemini")
     asked = api.asked({}) | {"tools": [{"functionDeclarations": [{"name": "f", "parameters_json_schema": OTHER}]}]}
     assert api.calls(ask(hedgerow_sandbox, script={"tool_calls": 1}, **asked)) == [("f", {"id": 7})]
+    asked["tools"] = [{"function_declarations": [{"name": "f", "parameters": {}}, {"name": "g", "parameters": OTHER}]}]
+    asked["tool_config"] = {"function_calling_config": {"mode": "ANY", "allowed_function_names": ["g"]}}
+    assert api.calls(ask(hedgerow_sandbox, **asked)) == [("g", {"id": 7})]
+    asked = api.asked({})
     form = {"generationConfig": {"response_mime_type": "application/json", "response_schema": OTHER}}
     assert json.loads(api.text(ask(hedgerow_sandbox, **(asked | form)))) == {"id": 7}

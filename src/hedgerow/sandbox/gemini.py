@@ -32,8 +32,6 @@ STATUS_NAMES = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-# The API takes a field under either name, and google-genai 2 writes some this way and some that.
-FORMS = ("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema")
 FINISH_REASONS = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
 
@@ -59,8 +57,8 @@ class GeminiContent(_Gemini):
         found = CONTENT.fullmatch(path)
         if found is None or not asked.get("contents"):
             raise BadRequest("* GenerateContentRequest.contents: contents is not specified")
-        settings = table(asked.get("generationConfig"))
-        choice = _choice(table(table(asked.get("toolConfig")).get("functionCallingConfig")))
+        settings = table(_field(asked, "generationConfig"))
+        choice = _choice(table(_field(table(_field(asked, "toolConfig")), "functionCallingConfig")))
         limit, tier = settings.get("maxOutputTokens"), asked.get("serviceTier")
         return Call(
             model=found[1],
@@ -154,16 +152,21 @@ def _candidates(count: object) -> int:
     )
 
 
+def _field(asked: dict[str, object], name: str) -> object:
+    """A field under its name, or as the API takes it, too: `tool_config` for `toolConfig`."""
+    return asked.get(name, asked.get(re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)))
+
+
 def _declared(tools: object) -> list[Tool | None]:
     return [
         tool(each, "parameters", "parametersJsonSchema", "parameters_json_schema")
         for group in objects(tools)
-        for each in objects(group.get("functionDeclarations"))
+        for each in objects(_field(group, "functionDeclarations"))
     ]
 
 
 def _choice(asked: dict[str, object]) -> Choice:
-    names = asked.get("allowedFunctionNames")
+    names = _field(asked, "allowedFunctionNames")
     given = cast(list[object], names) if isinstance(names, list) else []
     return Choice(
         forced=str(asked.get("mode")).upper() == "ANY", names=tuple(name for name in given if isinstance(name, str))
@@ -171,9 +174,10 @@ def _choice(asked: dict[str, object]) -> Choice:
 
 
 def _form(settings: dict[str, object]) -> dict[str, object] | None:
-    if "application/json" not in (settings.get("responseMimeType"), settings.get("response_mime_type")):
+    if _field(settings, "responseMimeType") != "application/json":
         return None
-    return next((form for name in FORMS if (form := table(settings.get(name)))), {"type": "object"})
+    forms = (table(_field(settings, name)) for name in ("responseJsonSchema", "responseSchema"))
+    return next((form for form in forms if form), {"type": "object"})
 
 
 def _frames(answer: Answer, parts: list[dict[str, object]], tokens: int, reason: str | None = None) -> list[Frame]:

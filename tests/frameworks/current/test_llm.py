@@ -10,11 +10,12 @@ from tests.frameworks.conftest import ANSWERS, PATIENCE_S, SAID, Way
 from tests.frameworks.page import ADDRESS, block
 from tests.gateway.running import GatewayProcess
 
+NAME = "llm"
 TOOL = "def look_up_weather(city: str, days: int) -> str:\n    return f'{city} {days}'\n"
 
 
 def run_llm(folder: Path, gateway: GatewayProcess, *options: str) -> str:
-    models = block("llm", "gateway").replace(ADDRESS, gateway.url)
+    models = block(NAME, "gateway").replace(ADDRESS, gateway.url)
     (folder / "extra-openai-models.yaml").write_text(models)
     command = [sys.executable, "-m", "llm", "prompt", "hi", "-m", "hedged-mini", *options]
     done = subprocess.run(
