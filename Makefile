@@ -11,6 +11,7 @@ JS_STAMP := tests/js/node_modules/.installed
 FRAMEWORKS := tests/frameworks
 # Where pins clash (openai 2 or 3) environments are two.
 FRAMEWORK_STAMPS := .venv/frameworks/current/.installed .venv/frameworks/classic/.installed
+CONFORMANCE_STAMP := .venv/conformance/.installed
 FRAMEWORK_JS_STAMP := $(FRAMEWORKS)/js/node_modules/.installed
 
 .PHONY: test demo lint docs soak frameworks conformance bench-quick bench-gateway bench-policy clean
@@ -34,6 +35,10 @@ soak: $(TEST_STAMP)
 frameworks: $(FRAMEWORK_STAMPS) $(FRAMEWORK_JS_STAMP)
 	.venv/frameworks/current/bin/python -m pytest -c $(FRAMEWORKS)/pytest.ini $(FRAMEWORKS)/current $(FRAMEWORKS)/test_page.py
 	.venv/frameworks/classic/bin/python -m pytest -c $(FRAMEWORKS)/pytest.ini $(FRAMEWORKS)/classic
+
+# The suites that openai and anthropic publish with their sources, bare and hedged. Fetches those sources; then loopback only.
+conformance: $(CONFORMANCE_STAMP)
+	.venv/conformance/bin/python tests/conformance/run.py .venv/conformance/suites
 
 bench-quick: $(TEST_STAMP)
 	$(BIN)/python benchmarks/overhead.py --count 200
@@ -73,6 +78,12 @@ $(CLI_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 .venv/frameworks/%/.installed: $(FRAMEWORKS)/requirements-%.txt $(FRAMEWORKS)/constraints-%.txt pyproject.toml
 	$(PYTHON) -m venv .venv/frameworks/$*
 	.venv/frameworks/$*/bin/python -m pip install --quiet --disable-pip-version-check -c $(FRAMEWORKS)/constraints-$*.txt -r $<
+	touch $@
+
+$(CONFORMANCE_STAMP): tests/conformance/requirements.txt tests/conformance/constraints-suites.txt pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv/conformance
+	.venv/conformance/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-c tests/conformance/constraints-suites.txt -r tests/conformance/requirements.txt hatchling hatch-fancy-pypi-readme
 	touch $@
 
 # The Vercel AI SDK, which calls the gateway.

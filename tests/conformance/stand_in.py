@@ -124,7 +124,7 @@ class Handler(BaseHTTPRequestHandler):
     known: typing.ClassVar[list[Endpoint]] = []
 
     def _answer(self) -> None:
-        asked = self.rfile.read(int(self.headers.get("content-length") or 0))
+        asked = self._body()
         path = self.path.partition("?")[0]
         if path == HEALTH:
             return self._send(200, "text/plain", b"ready")
@@ -137,6 +137,16 @@ class Handler(BaseHTTPRequestHandler):
             return self._send(200, "text/event-stream", b"")
         return self._send(200, *found.body())
 
+    def _body(self) -> bytes:
+        if self.headers.get("transfer-encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("content-length") or 0))
+        whole = b""
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            whole += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return whole
+
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer
 
     def _send(self, status: int, kind: str, body: bytes) -> None:
@@ -146,7 +156,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *_: object) -> None:
         """Thousands of lines say nothing."""
 
 
