@@ -57,7 +57,17 @@ def run(sdk: str, source: Path, how: str, port: int) -> dict[str, Any]:
     report.unlink(missing_ok=True)
     # anthropic's suite renames httpx before anything imports it, so before our plugin.
     options = ["-p", "tests._alias_httpx"] if (source / "tests" / "_alias_httpx.py").exists() else []
-    options += ["-o", "addopts=", "-o", "hedgerow_loopback_only=true", "-p", "hedged_plugin", "-q", "--tb=no", "--timeout=60"]
+    options += [
+        "-o",
+        "addopts=",
+        "-o",
+        "hedgerow_loopback_only=true",
+        "-p",
+        "hedged_plugin",
+        "-q",
+        "--tb=no",
+        "--timeout=60",
+    ]
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(HERE), str(source)]),
         "HEDGEROW_CONFORMANCE": how,
@@ -122,7 +132,7 @@ def compared(sdk: str, bare: dict[str, Any], hedged: dict[str, Any], reasons: li
     print(f"{sdk:9} calls of tests that reach a server: {calls}, through a Hedger: {ours} ({share:.1%})")
     print(f"{sdk:9} by the Hedgers' own count, mocked transports included: {hedged['through_hedgers']}")
     print(f"{sdk:9} their plans: {dict(sorted(hedged['plans'].items(), key=lambda each: -each[1]))}")
-    print(f"{sdk:9} tests that mock the transport, not counted in the share: {len(mocked)} (listed in the report)")
+    print(f"{sdk:9} tests that mock the transport, not counted in the share: {len(mocked)} ({sdk}-mocked.txt)")
     for why, times in Counter(hedged["refused"]).most_common():
         print(f"{sdk:9} {times} × left bare: {why}")
     if share < LEAST_SHARE:
@@ -132,10 +142,10 @@ def compared(sdk: str, bare: dict[str, Any], hedged: dict[str, Any], reasons: li
         one, other = (found["tests"].get(test, {"outcome": "missing"})["outcome"] for found in (bare, hedged))
         if one == other:
             continue
-        place = next((n for n, each in enumerate(reasons) if _covers(each, sdk, test)), None)
+        why = hedged["tests"].get(test, {}).get("why", "").strip()
+        place = next((n for n, each in enumerate(reasons) if _covers(each, sdk, test, why)), None)
         if place is None:
-            why = hedged["tests"].get(test, {}).get("why", "").strip().splitlines()
-            wrong.append(f"{sdk}: {test}: bare {one}, hedged {other}: {why[-1] if why else ''}"[:600])
+            wrong.append(f"{sdk}: {test}: bare {one}, hedged {other}: {why[-300:]}")
         else:
             used.add(place)
     wrong += [
@@ -146,10 +156,11 @@ def compared(sdk: str, bare: dict[str, Any], hedged: dict[str, Any], reasons: li
     return wrong
 
 
-def _covers(reason: dict[str, Any], sdk: str, test: str) -> bool:
+def _covers(reason: dict[str, Any], sdk: str, test: str, why: str) -> bool:
     # fnmatch's brackets are a set of characters; here they are pytest's.
     patterns = (pattern.replace("[", "[[]") for pattern in reason["tests"])
-    return reason["sdk"] == sdk and any(fnmatch.fnmatchcase(test, pattern) for pattern in patterns)
+    said = any(text in why for text in reason["says"])
+    return said and reason["sdk"] == sdk and any(fnmatch.fnmatchcase(test, pattern) for pattern in patterns)
 
 
 def main() -> None:
@@ -160,6 +171,8 @@ def main() -> None:
         results = list(side_by_side.map(lambda sdk: both(sdk, folder), SUITES))
     wrong: list[str] = []
     for sdk, (bare, hedged) in zip(SUITES, results, strict=True):
+        mocked = [name for name, test in hedged["tests"].items() if test["mocked"]]
+        (folder / f"{sdk}-mocked.txt").write_text("\n".join(mocked) + "\n")
         wrong += compared(sdk, bare, hedged, reasons)
     print(*wrong, sep="\n")
     print(f"reports: {folder}")

@@ -73,7 +73,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def library(hedgerow_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> Iterator[Way]:
+def library(hedgerow_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> Way:
     """Blocks that hedge the SDK's client in this process; the SDKs find the sandbox by their environment."""
     monkeypatch.setenv("OPENAI_BASE_URL", f"{hedgerow_sandbox.url}/v1")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", hedgerow_sandbox.url)
@@ -102,7 +102,7 @@ def library(hedgerow_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -
         exec(compile(block(section, way), f"{section}, {way}", "exec"), scope)
         return scope
 
-    yield Way(hedgerow_sandbox, run, lambda: sum(hedger.stats()["backup_wins"] for hedger in hedgers))
+    return Way(hedgerow_sandbox, run, lambda: sum(hedger.stats()["backup_wins"] for hedger in hedgers))
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """DSPy through the gateway: a plain call, an async one, and a signature whose answer is read back."""
 
-from collections.abc import Iterator
-
 import dspy
 import pytest
 from tests.frameworks.conftest import SAID, Way
@@ -10,10 +8,9 @@ NAME = "DSPy"
 
 
 @pytest.fixture(autouse=True)
-def _no_cache() -> Iterator[None]:
+def _no_cache() -> None:
     """It would answer the second test out of the first one's answer."""
     dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=False)
-    yield
 
 
 async def test_a_call_is_rescued(gateway: Way) -> None:
