@@ -1,7 +1,7 @@
 """Loads hedgerow's own pytest plugin where a checkout is tested without being installed; no test asserts elapsed time. And what
 tests of more than one folder need."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from hedgerow.testing.process import SandboxProcess
 from tests.gateway.running import Running, config_of, gateway_in_loop
+from tests.provider_time import Watched, provider_time
 
 PLUGIN = "hedgerow.testing.plugin"
 
@@ -19,6 +21,34 @@ if all(entry.value != PLUGIN for entry in entry_points(group="pytest11")):
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True)
+def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    """The hedgers of every test wait for the test's sandboxes (tests/provider_time.py)."""
+    with provider_time(monkeypatch) as seen:
+        yield seen
+
+
+@pytest.fixture
+def hedgerow_sandbox(hedgerow_sandbox: SandboxProcess, watched: Watched) -> SandboxProcess:
+    """The plugin's, watched."""
+    watched.sandboxes.append(hedgerow_sandbox)
+    return hedgerow_sandbox
+
+
+@pytest.fixture
+def hedgerow_sandbox_factory(
+    hedgerow_sandbox_factory: Callable[..., SandboxProcess], watched: Watched
+) -> Callable[..., SandboxProcess]:
+    """The plugin's; what it starts is watched."""
+
+    def start(**options: object) -> SandboxProcess:
+        started = hedgerow_sandbox_factory(**options)
+        watched.sandboxes.append(started)
+        return started
+
+    return start
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 from tests.cases.through_gateway import OfGateway
+from tests.provider_time import ProviderClock
 from tests.sdk.racing import ask, eventually, scripted, stream
 
 import hedgerow
-from hedgerow.clock import SystemClock
 from hedgerow.testing.process import SandboxProcess
 
 Hedge = Callable[..., AsyncOpenAI]
@@ -27,7 +27,7 @@ MESSAGES: Any = [{"role": "user", "content": "hi"}]
 whole_and_streamed = pytest.mark.parametrize("send", [ask, stream], ids=["whole", "streamed"])
 
 
-class JumpingClock(SystemClock):
+class JumpingClock(ProviderClock):
     """Real time that can be set forward: idle hours and hold-offs pass at once, sockets and timers stay real."""
 
     def __init__(self) -> None:

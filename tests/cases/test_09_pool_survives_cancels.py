@@ -20,6 +20,7 @@ from tests.cases.support import MESSAGES, NEVER_S, Hedge, all_closed
 from tests.sdk.racing import QUICK, ask, eventually, limits, plain, scripted, stream
 from tests.sdk.threaded import in_thread
 
+from hedgerow.clock import SystemClock
 from hedgerow.testing.process import SandboxProcess
 
 pytestmark = pytest.mark.library_only(reason="the pool is the SDK's; the gateway's own has no limit")
@@ -49,7 +50,7 @@ def places(request: pytest.FixtureRequest) -> Places:
 async def test_ten_places_twenty_workers_and_then_ten_plain_calls(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess, places: Places
 ) -> None:
-    client = hedge(delay=0.01, options=places(10))
+    client = hedge(delay=0.01, options=places(10), clock=SystemClock())
     numbers, rng = iter(range(300)), random.Random(3)
 
     async def worker() -> None:
@@ -72,7 +73,7 @@ async def test_ten_places_twenty_workers_and_then_ten_plain_calls(
 async def test_ten_places_twenty_threads_and_then_ten_plain_calls(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess
 ) -> None:
-    client: Any = hedge(delay=0.01, options={"limits": limits(10)})
+    client: Any = hedge(delay=0.01, options={"limits": limits(10)}, clock=SystemClock())
     numbers = iter(range(RACES_OF_THREADS))
 
     def worker() -> None:

@@ -13,10 +13,11 @@ from typing import Any
 
 import httpx2
 import tomli_w
+from tests.provider_time import ProviderClock
 from tests.sdk.racing import PATIENCE_S
 
 import hedgerow
-from hedgerow.clock import Clock, SystemClock
+from hedgerow.clock import Clock
 from hedgerow.engine import Hedger
 from hedgerow.gateway.app import Gateway
 from hedgerow.gateway.config import load
@@ -57,7 +58,7 @@ class Running:
         path = folder / "hedgerow.toml"
         path.write_text(tomli_w.dumps(config))
         read = load(path)
-        self.gateway = Gateway(read, Worker(clock=clock or SystemClock()))
+        self.gateway = Gateway(read, Worker(clock=clock or ProviderClock()))
         listening, self._ready = bound_socket(read.host, read.port), asyncio.Event()
         self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         self.server = server_of(self.gateway, self._ready.set)

@@ -83,7 +83,17 @@ def test_totals_are_the_sum_of_the_cases(hedgerow_sandbox):
     assert stats["input_tokens"] == sum(one["input_tokens"] for one in entries)
     assert stats["billed_usd"] == pytest.approx(sum(one["billed_usd"] for one in entries))
     assert set(stats) == {
-        *("started", "completed", "disconnected", "in_flight", "input_tokens", "output_tokens", "billed_usd", "cases")
+        *(
+            "now_s",
+            "started",
+            "completed",
+            "disconnected",
+            "in_flight",
+            "input_tokens",
+            "output_tokens",
+            "billed_usd",
+            "cases",
+        )
     }
 
 

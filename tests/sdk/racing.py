@@ -26,10 +26,10 @@ def plain(sandbox: SandboxProcess, **options: Any) -> AsyncOpenAI:
     return AsyncOpenAI(**{"base_url": f"{sandbox.url}/v1", "api_key": "k", "max_retries": 0, **options})
 
 
-def racing(sandbox: SandboxProcess, *, backup: Any = None, **settings: Any) -> AsyncOpenAI:
+def racing(sandbox: SandboxProcess, *, backup: Any = None, clock: Any = None, **settings: Any) -> AsyncOpenAI:
     """A hedged client that backs a call up after 50 ms, whatever it costs, unless the settings say otherwise."""
     policy = {"trigger": "first_token", "delay": 0.05, "budget": "off", **settings}
-    return hedgerow.hedged(plain(sandbox), policy=hedgerow.Policy(**policy), backup=backup)
+    return hedgerow.hedged(plain(sandbox), policy=hedgerow.Policy(**policy), backup=backup, clock=clock)
 
 
 def scripted(case: str, *attempts: dict[str, Any]) -> dict[str, str]:
@@ -67,7 +67,7 @@ async def eventually(condition: Callable[[], bool], patience_s: float = PATIENCE
 
 def outcomes(sandbox: SandboxProcess, case: str) -> list[str]:
     """What the sandbox saw of each attempt of a case, in order of arrival."""
-    return [entry["outcome"] for entry in sandbox.stats()["cases"].get(case, [])]
+    return [entry["outcome"] for entry in sandbox.stats(case)["cases"][case]]
 
 
 async def idle(sandbox: SandboxProcess) -> None:

@@ -16,6 +16,7 @@ from openai import AsyncOpenAI
 from tests.sdk.racing import ask, eventually, idle, limits, plain, racing, scripted, stream
 
 import hedgerow
+from hedgerow.clock import SystemClock
 from hedgerow.testing.process import SandboxProcess
 
 RACES = 5_000
@@ -71,7 +72,7 @@ async def test_after_five_thousand_races_nothing_is_left(hedgerow_sandbox: Sandb
         await ask(warm, "warm/0", {})  # whatever the SDK opens once
     gc.collect()
     base_descriptors, base_tasks = me.num_fds(), len(asyncio.all_tasks())
-    client = racing(hedgerow_sandbox, delay=0.02)
+    client = racing(hedgerow_sandbox, delay=0.02, clock=SystemClock())
     numbers = iter(range(RACES))
 
     async def worker() -> None:
@@ -102,6 +103,7 @@ async def test_a_pool_of_ten_with_twenty_workers_never_wedges(hedgerow_sandbox: 
     client = hedgerow.hedged(
         plain(hedgerow_sandbox, **options()),
         policy=hedgerow.Policy(trigger="first_token", delay=0.02, budget="off", max_backups=1),
+        clock=SystemClock(),
     )
     numbers, rng = iter(range(3_000)), random.Random(9)
 

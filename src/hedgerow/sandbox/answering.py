@@ -82,7 +82,7 @@ class _Player:
         waiting: list[tuple[bytes, int]] = []
         begun_s = await self._begun_s()
         for step in self._steps():
-            due_s = begun_s + step.due_s
+            due_s = self._job.entry.due_s = begun_s + step.due_s
             if due_s > self._clock.now():
                 await self._write(waiting)
                 if not await self._connection.wait_until(due_s, self._clock, heed_gone=self._heed_gone):

@@ -1,7 +1,8 @@
 """Counts what arrived and how it ended, and what it is charged: the figures of /_sandbox/stats.
 
 Beside the stable keys each case's entry has `input_tokens`, `planned_tokens` (what the whole answer would have had),
-`billed_usd` and `service_tier`, so that an account can be checked to the cent.
+`billed_usd` and `service_tier`, so that an account can be checked to the cent, and `due_s`, so that a test can tell an answer
+that is late from a provider that is.
 """
 
 from collections import Counter
@@ -21,7 +22,8 @@ BILLS: tuple[Bill, ...] = ("so_far", "full", "none")
 class Entry:
     """One request while it is answered and after. Times are the server's provider seconds; `outcome` None = in flight.
 
-    `tokens` and `bytes` are what has been written of the answer: tokens over all choices, bytes of the body.
+    `tokens` and `bytes` are what has been written of the answer: tokens over all choices, bytes of the body. `due_s`: when it
+    goes on; None while it awaits other arrivals, and when it is over.
     """
 
     arrived_s: float
@@ -33,6 +35,7 @@ class Entry:
     tokens: int = 0
     bytes: int = 0
     billed_usd: float = 0.0
+    due_s: float | None = None
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready, the contract's keys first."""
@@ -46,6 +49,7 @@ class Entry:
             "planned_tokens": self.planned_tokens,
             "service_tier": self.service_tier,
             "billed_usd": self.billed_usd,
+            "due_s": self.due_s if self.outcome is None else None,
         }
 
 
@@ -104,9 +108,10 @@ class Meter:
         """Forget everything, numbers of arrivals included."""
         self._books = _Books()
 
-    def as_dict(self) -> dict[str, object]:
-        """The JSON of /_sandbox/stats. Failed requests are what is left of `started`."""
+    def as_dict(self, case: str | None = None) -> dict[str, object]:
+        """The JSON of /_sandbox/stats. Failed requests are what is left of `started`. case: the only one to list."""
         books = self._books
+        cases = books.cases if case is None else {case: books.cases.get(case, [])}
         return {
             "started": books.started,
             "completed": books.outcomes["completed"],
@@ -115,7 +120,7 @@ class Meter:
             "input_tokens": books.input_tokens,
             "output_tokens": books.output_tokens,
             "billed_usd": books.billed_usd,
-            "cases": {case: [entry.as_dict() for entry in entries] for case, entries in books.cases.items()},
+            "cases": {case: [entry.as_dict() for entry in entries] for case, entries in cases.items()},
         }
 
     def _cost_usd(self, entry: Entry, outcome: Outcome) -> float:

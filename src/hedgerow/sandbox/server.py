@@ -130,9 +130,9 @@ class Sandbox:
     ) -> None:
         await self.close()
 
-    def stats(self) -> dict[str, object]:
-        """What `GET /_sandbox/stats` answers."""
-        return self._meter.as_dict()
+    def stats(self, case: str | None = None) -> dict[str, object]:
+        """What `GET /_sandbox/stats` answers. case: the only one to list, None = all."""
+        return {"now_s": self._clock.now(), **self._meter.as_dict(case)}
 
     def reset(self, keep: Connection | None = None) -> None:
         """Forgets all counters, cases and scripts, and drops every connection but `keep` that has an answer under way."""
@@ -177,7 +177,8 @@ class Sandbox:
     async def _answer(self, request: HttpRequest, connection: Connection) -> bool:
         route = (request.method, request.path.rstrip("/"))
         if route == ("GET", "/_sandbox/stats"):
-            return self._reply(connection, 200, orjson.dumps(self.stats()), keep_alive=request.keep_alive)
+            case = request.headers.get("x-sandbox-case")
+            return self._reply(connection, 200, orjson.dumps(self.stats(case)), keep_alive=request.keep_alive)
         if route == ("POST", "/_sandbox/reset"):
             self.reset(connection)
             return self._reply(connection, 200, b"{}", keep_alive=request.keep_alive)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -46,6 +47,7 @@ class SandboxProcess:
         options = ["--port", port, "--profile", profile, "--seed", seed, "--time-scale", time_scale, "--bill", bill]
         options += ["--replay", replay] if replay is not None else []
         options += ["--tls"] if tls else []
+        self.time_scale = time_scale
         self.log: deque[str] = deque(maxlen=1000)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "hedgerow.sandbox", *map(str, options)],
@@ -60,9 +62,9 @@ class SandboxProcess:
         self._reader.start()
         self.url = self._await_start(started)
 
-    def stats(self) -> dict[str, Any]:
-        """What `GET /_sandbox/stats` answers."""
-        return json.loads(self._ask("GET", "/_sandbox/stats"))
+    def stats(self, case: str | None = None) -> dict[str, Any]:
+        """What `GET /_sandbox/stats` answers. case: the only one to list, None = all of them."""
+        return json.loads(self._ask("GET", "/_sandbox/stats", headers={} if case is None else {"x-sandbox-case": case}))
 
     def reset(self) -> None:
         """Forgets counters and cases and drops answers under way."""
@@ -120,7 +122,7 @@ class SandboxProcess:
         parts = urlsplit(self.url)
         return parts.hostname or "", parts.port or 0
 
-    def _ask(self, method: str, path: str, sent: str | None = None) -> bytes:
+    def _ask(self, method: str, path: str, sent: str | None = None, headers: Mapping[str, str] | None = None) -> bytes:
         host, port = self._address()
         if self.url.startswith("https:"):
             context = ssl.create_default_context(cadata=self.certificate())
@@ -128,7 +130,7 @@ class SandboxProcess:
         else:
             connection = http.client.HTTPConnection(host, port, timeout=ANSWER_TIMEOUT_S)
         try:
-            connection.request(method, path, sent)
+            connection.request(method, path, sent, headers or {})
             response = connection.getresponse()
             body = response.read()
         finally:

@@ -1,0 +1,163 @@
+"""The time of the hedgers under test: their timers wait for the provider, however slowly this machine gets on.
+
+A policy counts 50 ms from when it sent a call; a script counts from when the call arrived. On a busy machine one may lie far
+behind the other, and then a backup overtakes its primary and takes the primary's script, or an attempt runs out of a time-out
+that its answer was well within. So a timer of a race fires no sooner than its delay after the arrival of everything that the
+race has sent, and not while the sandbox is behind with an answer: slower then, never in another order.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from hedgerow.clock import SystemClock, Timer
+from hedgerow.engine import Hedger
+from hedgerow.errors import HedgerowError
+from hedgerow.testing.process import SandboxProcess
+
+__all__ = ["ProviderClock", "provider_time"]
+
+# What was sent may never arrive: nobody is there, or another provider got it. Then the timer fires all the same.
+PATIENCE_S = 5.0
+LOOK_AGAIN_S = 0.005
+# What the sandbox has written has come through httpcore, h11 and anyio to the race after some turns of its loop.
+TURNS_TO_READ = 20
+
+
+class Watched:
+    """One test's sandboxes, and how many requests its hedgers have sent for each case."""
+
+    def __init__(self) -> None:
+        self.sandboxes: list[SandboxProcess] = []
+        self.sent: Counter[str] = Counter()
+
+    def seen(self, case: str) -> list[tuple[float, bool]]:
+        """Of each request of a case that has arrived: how long ago, and whether its answer is overdue."""
+        found: list[tuple[float, bool]] = []
+        for sandbox in self.sandboxes:
+            try:
+                stats = sandbox.stats(case)
+            except (OSError, HedgerowError):  # it was ended by the test
+                continue
+            now_s = stats["now_s"]
+            for entry in stats["cases"].get(case, ()):
+                found.append((now_s - entry["arrived_s"], (entry["due_s"] or now_s + 1.0) <= now_s))
+        return found
+
+
+class _Sending:
+    """A call of a hedger, as its timers want to know it."""
+
+    def __init__(self, watched: Watched, case: str) -> None:
+        self.watched, self.case = watched, case
+        self.under_way = 0  # attempts that have a connection and no headers yet
+
+    def wait_s(self, delay_s: float) -> float | None:
+        """How long a timer of this delay has to wait still; None = it may fire."""
+        seen = self.watched.seen(self.case)
+        if self.under_way and len(seen) < self.watched.sent[self.case]:
+            return LOOK_AGAIN_S
+        if any(overdue for _, overdue in seen):
+            return LOOK_AGAIN_S
+        ago_s = min((ago_s for ago_s, _ in seen), default=delay_s)
+        return max(LOOK_AGAIN_S, delay_s - ago_s) if ago_s < delay_s else None
+
+
+SENDING: ContextVar[_Sending | None] = ContextVar("sending", default=None)
+
+
+class ProviderClock(SystemClock):
+    """Real time, but timers that are set within a hedged call wait for what it has sent. Stateless, for all loops."""
+
+    def call_later(self, delay_s: float, callback: Callable[[], object]) -> Timer:
+        sending = SENDING.get()
+        if sending is None:
+            return super().call_later(delay_s, callback)
+        return _Waiting(sending, max(0.0, delay_s), callback)
+
+
+class _Waiting:
+    """A timer that looks before it fires."""
+
+    def __init__(self, sending: _Sending, delay_s: float, callback: Callable[[], object]) -> None:
+        self._sending, self._delay_s, self._callback = sending, delay_s, callback
+        self._loop = asyncio.get_running_loop()
+        self._give_up_s = self._loop.time() + delay_s + PATIENCE_S
+        self._handle: asyncio.Handle = self._loop.call_later(delay_s, self._look)
+
+    def cancel(self) -> None:
+        self._handle.cancel()
+
+    def _look(self, turns: int = TURNS_TO_READ) -> None:
+        wait_s = self._sending.wait_s(self._delay_s) if turns == TURNS_TO_READ else None
+        if wait_s is not None and self._loop.time() < self._give_up_s:
+            self._handle = self._loop.call_later(wait_s, self._look)
+        elif turns:
+            self._handle = self._loop.call_soon(self._look, turns - 1)
+        else:
+            self._callback()
+
+
+class _Noted:
+    """Passes on what a carrier notes, and hears from it that the attempt has its connection."""
+
+    def __init__(self, notes: Any, connected: Callable[[], None]) -> None:
+        self._notes, self._connected = notes, connected
+
+    def connected(self, **said: Any) -> None:
+        self._connected()
+        self._notes.connected(**said)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._notes, name)
+
+
+class _Counted:
+    """A call whose attempts are counted when they are sent."""
+
+    def __init__(self, call: Any, sending: _Sending) -> None:
+        self._call, self._sending = call, sending
+
+    async def open(self, target: int, notes: Any, *others: Any) -> Any:
+        sending, counted = self._sending, False
+
+        def connected() -> None:
+            nonlocal counted
+            if not counted:
+                counted = True
+                sending.under_way += 1
+                sending.watched.sent[sending.case] += 1
+
+        try:
+            return await self._call.open(target, _Noted(notes, connected), *others)
+        finally:
+            sending.under_way -= counted
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._call, name)
+
+
+@contextmanager
+def provider_time(patch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    """Hedgers that are given no clock have a ProviderClock until the block ends."""
+    watched, send = Watched(), Hedger.send
+
+    async def counted(hedger: Hedger, request: Any, call: Any, **others: Any) -> Any:
+        case = request.header(b"x-sandbox-case")
+        if case is None:
+            return await send(hedger, request, call, **others)
+        sending = _Sending(watched, case)
+        token = SENDING.set(sending)
+        try:
+            return await send(hedger, request, _Counted(call, sending), **others)
+        finally:
+            SENDING.reset(token)
+
+    patch.setattr(Hedger, "send", counted)
+    patch.setattr("hedgerow.engine.SystemClock", ProviderClock)
+    yield watched
