@@ -3,10 +3,12 @@
 A policy counts 50 ms from when it sent a call; a script counts from when the call arrived. On a busy machine one may lie far
 behind the other, and then a backup overtakes its primary and takes the primary's script, or an attempt runs out of a time-out
 that its answer was well within. So a timer of a race fires no sooner than its delay after the arrival of everything that the
-race has sent, and not while the sandbox is behind with an answer: slower then, never in another order.
+race has sent, and not while the sandbox is behind with an answer. Meanwhile the hedger's time stands still, so that what it
+measures, too, is what was scripted: slower on a busy machine, never otherwise.
 """
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,30 +26,45 @@ __all__ = ["ProviderClock", "provider_time"]
 
 # What was sent may never arrive: nobody is there, or another provider got it. Then the timer fires all the same.
 PATIENCE_S = 5.0
-LOOK_AGAIN_S = 0.005
+LOOK_AGAIN_S = 0.01
 # What the sandbox has written has come through httpcore, h11 and anyio to the race after some turns of its loop.
 TURNS_TO_READ = 20
 
 
 class Watched:
-    """One test's sandboxes, and how many requests its hedgers have sent for each case."""
+    """One test's sandboxes; and of each case, how many requests its hedgers have sent, and how many of those have come to their
+    headers or to an error."""
 
     def __init__(self) -> None:
         self.sandboxes: list[SandboxProcess] = []
         self.sent: Counter[str] = Counter()
+        self.heard_of: Counter[str] = Counter()
+        self._read: dict[str, tuple[dict[str, Any], float]] = {}
 
     def seen(self, case: str) -> list[tuple[float, bool]]:
         """Of each request of a case that has arrived: how long ago, and whether its answer is overdue."""
         found: list[tuple[float, bool]] = []
         for sandbox in self.sandboxes:
-            try:
-                stats = sandbox.stats(case)
-            except (OSError, HedgerowError):  # it was ended by the test
-                continue
-            now_s = stats["now_s"]
+            stats, old_s = self._stats_of(sandbox)
+            now_s = stats["now_s"] + old_s / sandbox.time_scale
             for entry in stats["cases"].get(case, ()):
-                found.append((now_s - entry["arrived_s"], (entry["due_s"] or now_s + 1.0) <= now_s))
+                found.append(
+                    ((now_s - entry["arrived_s"]) * sandbox.time_scale, (entry["due_s"] or now_s + 1.0) <= now_s)
+                )
         return found
+
+    def _stats_of(self, sandbox: SandboxProcess) -> tuple[dict[str, Any], float]:
+        """What a sandbox has told, and how old that is: many timers that wait at once must not keep it from its work."""
+        stats, read_s = self._read.get(sandbox.url, ({}, 0.0))
+        now_s = time.monotonic()
+        if not stats or now_s - read_s > LOOK_AGAIN_S:
+            try:
+                stats = sandbox.stats()
+            except (OSError, HedgerowError):  # the test has ended it
+                stats = {"now_s": 0.0, "cases": {}}
+            read_s = time.monotonic()
+            self._read[sandbox.url] = stats, read_s
+        return stats, time.monotonic() - read_s
 
 
 class _Sending:
@@ -72,35 +89,70 @@ SENDING: ContextVar[_Sending | None] = ContextVar("sending", default=None)
 
 
 class ProviderClock(SystemClock):
-    """Real time, but timers that are set within a hedged call wait for what it has sent. Stateless, for all loops."""
+    """Real time, but timers that are set within a hedged call wait for what it has sent. For one event loop."""
+
+    def __init__(self) -> None:
+        self._behind_s = self._told_s = 0.0
+        self._stands_at_s: float | None = None
+        self._waiting: set[_Waiting] = set()
+
+    def now(self) -> float:
+        passing_s = super().now() - self._behind_s if self._stands_at_s is None else self._stands_at_s
+        self._told_s = max(self._told_s, passing_s)
+        return passing_s
 
     def call_later(self, delay_s: float, callback: Callable[[], object]) -> Timer:
         sending = SENDING.get()
         if sending is None:
             return super().call_later(delay_s, callback)
-        return _Waiting(sending, max(0.0, delay_s), callback)
+        return _Waiting(self, sending, max(0.0, delay_s), callback)
+
+    def stop(self, waiting: "_Waiting", due_s: float) -> None:
+        """Time stands still from when a timer was due, or from the last time that was told, if that is later."""
+        if not self._waiting:
+            self._stands_at_s = max(due_s, self._told_s)
+        self._waiting.add(waiting)
+
+    def go_on(self, waiting: "_Waiting") -> None:
+        """That timer waits no longer."""
+        self._waiting.discard(waiting)
+        if not self._waiting and self._stands_at_s is not None:
+            self._behind_s, self._stands_at_s = super().now() - self._stands_at_s, None
 
 
 class _Waiting:
     """A timer that looks before it fires."""
 
-    def __init__(self, sending: _Sending, delay_s: float, callback: Callable[[], object]) -> None:
-        self._sending, self._delay_s, self._callback = sending, delay_s, callback
+    def __init__(self, clock: ProviderClock, sending: _Sending, delay_s: float, callback: Callable[[], object]) -> None:
+        self._clock, self._sending, self._delay_s, self._callback = clock, sending, delay_s, callback
         self._loop = asyncio.get_running_loop()
-        self._give_up_s = self._loop.time() + delay_s + PATIENCE_S
+        self._due_s = clock.now() + delay_s
+        self._give_up_s: float | None = None
         self._handle: asyncio.Handle = self._loop.call_later(delay_s, self._look)
 
     def cancel(self) -> None:
         self._handle.cancel()
+        self._clock.go_on(self)
 
-    def _look(self, turns: int = TURNS_TO_READ) -> None:
-        wait_s = self._sending.wait_s(self._delay_s) if turns == TURNS_TO_READ else None
-        if wait_s is not None and self._loop.time() < self._give_up_s:
-            self._handle = self._loop.call_later(wait_s, self._look)
-        elif turns:
-            self._handle = self._loop.call_soon(self._look, turns - 1)
+    def _look(self) -> None:
+        if self._give_up_s is None:
+            if (early_s := self._due_s - self._clock.now()) > 0:  # time has stood still for another timer
+                self._handle = self._loop.call_later(max(LOOK_AGAIN_S, early_s), self._look)
+                return
+            self._give_up_s = self._loop.time() + PATIENCE_S
+            self._clock.stop(self, self._due_s)
+        wait_s = self._sending.wait_s(self._delay_s)
+        if wait_s is None or self._loop.time() >= self._give_up_s:
+            self._fire(TURNS_TO_READ)
         else:
-            self._callback()
+            self._handle = self._loop.call_later(wait_s, self._look)
+
+    def _fire(self, turns: int) -> None:
+        if turns:
+            self._handle = self._loop.call_soon(self._fire, turns - 1)
+            return
+        self._clock.go_on(self)
+        self._callback()
 
 
 class _Noted:
@@ -137,6 +189,7 @@ class _Counted:
             return await self._call.open(target, _Noted(notes, connected), *others)
         finally:
             sending.under_way -= counted
+            sending.watched.heard_of[sending.case] += 1
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._call, name)

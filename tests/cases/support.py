@@ -31,6 +31,7 @@ class JumpingClock(ProviderClock):
     """Real time that can be set forward: idle hours and hold-offs pass at once, sockets and timers stay real."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._jumped_s = 0.0
 
     def now(self) -> float:

@@ -11,7 +11,8 @@ from typing import Any
 import openai
 import pytest
 from tests.cases.support import Hedge, Send, closed_port, recorded, whole_and_streamed
-from tests.sdk.racing import ask, outcomes, stream
+from tests.provider_time import Watched
+from tests.sdk.racing import QUICK, ask, eventually, outcomes, plain, stream
 
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
@@ -33,6 +34,21 @@ NOWHERE = {
     "no such name": lambda _sandbox: "http://no-such-name.localhost:9/v1",
     "no such path": lambda sandbox: f"{sandbox.url}/nowhere",
 }
+
+
+async def in_time_for_the_backups_to_fail(
+    client: openai.AsyncOpenAI, sandbox: SandboxProcess, watched: Watched
+) -> None:
+    """Both ways at once. A backup that never arrives cannot be awaited by the primary's script: a third request that comes once
+    the backup has failed lets the primary answer."""
+    calls = asyncio.ensure_future(whole_and_streamed_at_once(client, HEALTHY | RACED))
+    async with plain(sandbox) as other:
+        for case in ("5/ask", "5/stream"):
+            await eventually(lambda case=case: watched.heard_of[case] > 0)
+            await ask(other, case, QUICK)
+    assert await calls == ["healthy", "healthy"]
+    for event in await recorded(client, 2):
+        assert [attempt.outcome for attempt in event.attempts] == ["won", "failed"]
 
 
 async def whole_and_streamed_at_once(client: openai.AsyncOpenAI, *attempts: dict[str, Any]) -> list[str]:
@@ -58,7 +74,7 @@ async def test_a_backups_bad_answer_waits_for_the_primary(
 
 @pytest.mark.parametrize("url", NOWHERE.values(), ids=NOWHERE)
 async def test_a_backup_target_that_is_not_there_waits_for_the_primary(
-    hedge: Hedge, hedgerow_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch, url: Any
+    hedge: Hedge, hedgerow_sandbox: SandboxProcess, watched: Watched, monkeypatch: pytest.MonkeyPatch, url: Any
 ) -> None:
     look_up = socket.getaddrinfo
 
@@ -69,19 +85,18 @@ async def test_a_backup_target_that_is_not_there_waits_for_the_primary(
 
     monkeypatch.setattr(socket, "getaddrinfo", no_such_name)
     client = hedge(max_backups=1, backup=hedgerow.Target(base_url=url(hedgerow_sandbox), api_key="other"))
-    assert await whole_and_streamed_at_once(client, HEALTHY) == ["healthy", "healthy"]
-    for event in await recorded(client, 2):
-        assert [attempt.outcome for attempt in event.attempts] == ["won", "failed"]
+    await in_time_for_the_backups_to_fail(client, hedgerow_sandbox, watched)
 
 
 async def test_a_backup_target_without_a_trusted_certificate_waits_for_the_primary(
-    hedge: Hedge, hedgerow_sandbox_factory: Callable[..., SandboxProcess]
+    hedge: Hedge,
+    hedgerow_sandbox: SandboxProcess,
+    watched: Watched,
+    hedgerow_sandbox_factory: Callable[..., SandboxProcess],
 ) -> None:
     untrusted = hedgerow_sandbox_factory(tls=True)
     client = hedge(max_backups=1, backup=hedgerow.Target(base_url=f"{untrusted.url}/v1", api_key="other"))
-    assert await whole_and_streamed_at_once(client, HEALTHY) == ["healthy", "healthy"]
-    for event in await recorded(client, 2):
-        assert [attempt.outcome for attempt in event.attempts] == ["won", "failed"]
+    await in_time_for_the_backups_to_fail(client, hedgerow_sandbox, watched)
     assert untrusted.stats()["started"] == 0
 
 

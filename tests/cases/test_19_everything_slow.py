@@ -15,6 +15,7 @@ from hedgerow.testing.process import SandboxProcess
 
 USUAL = {"first_token_s": 0.02, "token_s": 0.0, "tokens": 2}
 SLOW = {"first_token_s": 0.3, "token_s": 0.0, "tokens": 2}
+LATE = {"first_token_s": 0.1, "token_s": 0.0, "tokens": 2}
 
 
 @pytest.mark.parametrize("settings", [{"trigger": "lag", "delay": "auto"}, {"trigger": "first_token", "delay": "p95"}])
@@ -36,9 +37,9 @@ async def test_when_everything_is_slow_the_load_hardly_grows(
 
 
 async def test_afterwards_a_stall_is_rescued_again(hedge: Hedge) -> None:
-    client = hedge(budget=0.05, trigger="first_token", delay=0.1)
+    client = hedge(budget=0.05, trigger="first_token", delay=0.05)
     for number in range(40):
-        await ask(client, f"19/slow/{number}", SLOW)  # each asks for a backup; the bucket runs empty
+        await ask(client, f"19/slow/{number}", LATE)  # each asks for a backup; the bucket runs empty
     refused = hedgerow.hedger_of(client).stats()["refusals"]
     assert isinstance(refused, dict)
     assert sum(refused.values()) > 20

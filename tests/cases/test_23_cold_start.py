@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from openai import AsyncOpenAI
-from tests.cases.support import Hedge, JumpingClock, recorded
-from tests.sdk.racing import QUICK, ask, outcomes, stream
+from tests.cases.support import NEVER_S, Hedge, JumpingClock, recorded
+from tests.sdk.racing import QUICK, ask, eventually, outcomes, plain, stream
 
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
@@ -18,6 +18,7 @@ from hedgerow.testing.process import SandboxProcess
 ENOUGH = 20
 HOUR_S = 3600.0
 SLOW = {"first_token_s": 0.3}
+NEVER = {"first_token_s": NEVER_S}
 BY_QUANTILE = {"delay": "p95+50ms", "max_backups": 1}
 
 
@@ -90,15 +91,22 @@ async def test_idle_time_fills_no_bucket_so_a_slow_morning_is_bounded(
     hedge: Hedge, hedgerow_sandbox: SandboxProcess
 ) -> None:
     clock = JumpingClock()
-    client = hedge(clock=clock, budget=0.05, **BY_QUANTILE)
+    client = hedge(clock=clock, budget=0.05, max_backups=1)
     await calls(client, "evening", 2 * ENOUGH, QUICK)
     clock.jump(12 * HOUR_S)
-    await calls(
-        client, "morning", 40, {"first_token_s": 2.0}, {"first_token_s": 9.0}
-    )  # a backup that won would be paid back
+    # Each waits for a third request of its case, which the test sends when all have asked for a backup: a backup that won would
+    # be paid back.
+    until_told, hedger = {"await_arrivals": 3, "first_token_s": 0.0}, hedgerow.hedger_of(client)
+    morning = asyncio.ensure_future(calls(client, "morning", 40, until_told, NEVER))
+    await eventually(lambda: backups(hedgerow_sandbox) + sum(hedger.stats()["refusals"].values()) >= 40)
     sent = backups(hedgerow_sandbox)
+    async with plain(hedgerow_sandbox) as other:
+        for number in range(40):
+            for _ in range(2):
+                await ask(other, f"23/morning/{number}", QUICK)
+    await morning
     assert 1 <= sent <= 2 + 0.05 * 80
-    budget: Any = hedgerow.hedger_of(client).stats()["budget"]
+    budget: Any = hedger.stats()["budget"]
     assert budget["requests"] == 80
 
 

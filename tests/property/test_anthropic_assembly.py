@@ -33,7 +33,7 @@ def read(parts: list[bytes], reader: MessageReader | None = None) -> Any:
     return reader
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(streams(), CUTS)
 def test_the_assembled_message_is_the_one_the_api_would_have_sent(stream, cuts):
     message, _, data = stream
@@ -44,7 +44,7 @@ def test_the_assembled_message_is_the_one_the_api_would_have_sent(stream, cuts):
     assert orjson.loads(reader.response()) == message
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(streams(), CUTS)
 def test_the_assembled_message_is_the_one_the_sdk_puts_together(stream, cuts):
     _, events, data = stream
@@ -52,7 +52,7 @@ def test_the_assembled_message_is_the_one_the_sdk_puts_together(stream, cuts):
     assert without_nulls(orjson.loads(reader.response())) == without_nulls(put_together(events))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(INPUTS, st.floats(0, 1))
 def test_a_tools_input_that_was_broken_off_is_read_as_far_as_the_sdk_reads_it(value, share):
     written = orjson.dumps(value).decode()

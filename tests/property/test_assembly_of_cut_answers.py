@@ -332,7 +332,7 @@ def as_far_as_the_sdk_goes(completion: Json) -> Json:
     return {**kept, "choices": choices}
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_assembling_what_was_cut_gives_the_answer(seed):
     answer, parts = cut_answer(seed, [b"\n", b"\r", b"\r\n"])
@@ -343,7 +343,7 @@ def test_assembling_what_was_cut_gives_the_answer(seed):
     assert reader.streamed
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32))
 def test_the_sdk_accumulates_what_we_assemble(seed):
     _, parts = cut_answer(seed, [b"\n", b"\r\n"], for_sdk=True)

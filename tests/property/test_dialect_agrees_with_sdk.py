@@ -86,7 +86,7 @@ def as_we_see_it(data: bytes, sizes: list[int]) -> AnswerFacts:
     return reader.facts
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(
     answers(), st.sampled_from([b"\n", b"\r\n"]), st.booleans(), st.lists(st.integers(1, 200), min_size=1, max_size=8)
 )

@@ -184,7 +184,7 @@ def on_the_wire(chunks: list[dict[str, Any]], manner: str, line_end: bytes) -> b
     return b"".join(b"data: " + orjson.dumps(chunk) + line_end * 2 for chunk in chunks)
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(streams(), st.sampled_from(["events", "array"]), st.sampled_from([b"\n", b"\r\n", b"\r"]), st.data())
 def test_an_assembled_answer_is_the_whole_answer(
     stream: tuple[dict[str, Any], list[dict[str, Any]]], manner: str, line_end: bytes, data: st.DataObject

@@ -69,7 +69,7 @@ def read(parts: list[bytes], reader: Any = None) -> Any:
     return reader
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(SCRIPTS, CUTS, ENDS)
 def test_the_assembled_response_is_the_sandboxs_own_whole_answer(script, cuts, end):
     answer = answer_of(script)
@@ -79,7 +79,7 @@ def test_the_assembled_response_is_the_sandboxs_own_whole_answer(script, cuts, e
     assert orjson.loads(reader.response()) == orjson.loads(OpenAIResponses().whole(answer))
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(SCRIPTS)
 def test_its_output_is_the_one_the_sdk_puts_together_from_the_events_before(script):
     answer = answer_of(script)

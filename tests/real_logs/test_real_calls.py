@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,12 @@ def hedgerow(*arguments: object) -> Any:
     return orjson.loads(done.stdout)
 
 
+@cache
+def known(command: str, path: Path, *options: str) -> Any:
+    """What a command says of a file that stays as it is: each takes seconds, and several tests look at it."""
+    return hedgerow(command, path, *options)
+
+
 def key(document: Any, provider: str, model: str) -> Any:
     return next(each for each in document["keys"] if (each["provider"], each["model"]) == (provider, model))
 
@@ -32,7 +39,7 @@ def policy(found: Any, name: str) -> Any:
 
 def test_percentiles_of_every_key_are_those_of_pandas(shared_data: Shared) -> None:
     path = shared_data("real_calls.csv")
-    analysis, frame = hedgerow("analyze", path), pd.read_csv(path)
+    analysis, frame = known("analyze", path), pd.read_csv(path)
     assert analysis["rows_read"] == len(frame)
     groups = frame.groupby(["provider", "model"])
     assert len(analysis["keys"]) == len(groups)
@@ -51,14 +58,14 @@ def test_percentiles_of_every_key_are_those_of_pandas(shared_data: Shared) -> No
 
 
 def test_flags_and_ratios_follow_from_the_percentiles(shared_data: Shared) -> None:
-    for found in hedgerow("analyze", shared_data("llmperf_leaderboard.parquet"))["keys"]:
+    for found in known("analyze", shared_data("llmperf_leaderboard.parquet"))["keys"]:
         ratios = [found[name]["p99"] / found[name]["p50"] for name in ("first_token", "full_response") if found[name]]
         assert found["tail_ratio"] == pytest.approx(max(ratios))
         assert found["flagged"] is (max(ratios) >= 5)
 
 
 def test_an_endpoint_whose_calls_hang_is_worth_hedging(shared_data: Shared) -> None:
-    found = key(hedgerow("whatif", shared_data("llmperf_leaderboard.parquet")), "together", "llama-2-13b-chat")
+    found = key(known("whatif", shared_data("llmperf_leaderboard.parquet")), "together", "llama-2-13b-chat")
     assert found["worth_hedging"] is True
     assert "hung" in found["reason"]
     assert found["recommended"]["policy"].startswith("lag:")
@@ -66,9 +73,9 @@ def test_an_endpoint_whose_calls_hang_is_worth_hedging(shared_data: Shared) -> N
 
 def test_an_endpoint_that_queues_on_itself_is_refused(shared_data: Shared) -> None:
     path = shared_data("llmperf_leaderboard.parquet")
-    queueing = [each["provider"] for each in hedgerow("analyze", path)["keys"] if each["self_queueing"]]
+    queueing = [each["provider"] for each in known("analyze", path)["keys"] if each["self_queueing"]]
     assert set(queueing) == {"replicate"}
-    for found in hedgerow("whatif", path)["keys"]:
+    for found in known("whatif", path)["keys"]:
         if found["provider"] == "replicate":
             assert found["worth_hedging"] is False
             assert "queues on itself" in found["reason"]
@@ -88,7 +95,7 @@ CUTS = [(("--pool",), 0.27), (("--pool", "--within-provider"), 0.15)]
 
 @pytest.mark.parametrize(("options", "cut"), CUTS)
 def test_pooled_calls_gain_what_is_known_of_them(shared_data: Shared, options: tuple[str, ...], cut: float) -> None:
-    (found,) = hedgerow("whatif", shared_data("thefastest_ai.parquet"), *options)["keys"]
+    (found,) = known("whatif", shared_data("thefastest_ai.parquet"), *options)["keys"]
     for name in ("p90", "lag:0.10"):
         low, high = policy(found, name)["p99_cut_interval"]
         assert low <= cut <= high, (name, low, high)
@@ -96,7 +103,7 @@ def test_pooled_calls_gain_what_is_known_of_them(shared_data: Shared, options: t
 
 def test_backups_at_other_providers_gain_more_than_at_the_same_one(shared_data: Shared) -> None:
     across, within = (
-        policy(hedgerow("whatif", shared_data("thefastest_ai.parquet"), *options)["keys"][0], "p90")["p99_cut"]
+        policy(known("whatif", shared_data("thefastest_ai.parquet"), *options)["keys"][0], "p90")["p99_cut"]
         for options, _ in CUTS
     )
     assert across > within
@@ -111,5 +118,5 @@ def test_what_twice_gains_on_one_key_is_what_its_neighbours_say(shared_data: Sha
     total = rows.total_s.to_numpy()
     before, after = np.r_[total[2], total[:-1]], np.r_[total[1:], total[-3]]
     expected = np.quantile(np.r_[np.minimum(total, before), np.minimum(total, after)], 0.99)
-    found = policy(key(hedgerow("whatif", path), "fireworks", "llama-2-7b-chat"), "twice")
+    found = policy(key(known("whatif", path), "fireworks", "llama-2-7b-chat"), "twice")
     assert found["full_response"]["p99"] == pytest.approx(expected, rel=0.05)

@@ -111,4 +111,5 @@ def test_reset_forgets_and_drops_what_is_under_way(hedgerow_sandbox):
         assert Response(sock).ending in ("fin", "rst")
     stats = hedgerow_sandbox.stats()
     assert stats.pop("cases") == {}
+    assert stats.pop("now_s") > 0
     assert not any(stats.values())

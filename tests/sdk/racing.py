@@ -12,7 +12,7 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 import hedgerow
 from hedgerow.testing.process import SandboxProcess
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 SLOW = {"first_token_s": 5.0}
 QUICK = {"first_token_s": 0.01}

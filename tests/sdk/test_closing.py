@@ -14,6 +14,7 @@ import openai
 import psutil
 import pytest
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+from tests.provider_time import Watched
 from tests.sdk.racing import QUICK, ask, eventually, outcomes, scripted, stream
 
 import hedgerow
@@ -90,8 +91,9 @@ def served(request: pytest.FixtureRequest) -> Iterator[SandboxProcess]:
 
 
 @pytest.fixture
-def bench(served: SandboxProcess) -> Bench:
+def bench(served: SandboxProcess, watched: Watched) -> Bench:
     served.reset()
+    watched.sandboxes.append(served)
     return Bench(served)
 
 

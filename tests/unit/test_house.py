@@ -8,6 +8,7 @@ import ast
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,7 @@ class Module:
     tree: ast.Module
 
 
+@cache  # parsing takes longer than all rules together
 def read(root: Path, *folders: str) -> list[Module]:
     modules: list[Module] = []
     for path in sorted(path for folder in folders for path in (root / folder).rglob("*.py")):
