@@ -107,6 +107,10 @@ class ProviderClock(SystemClock):
             return super().call_later(delay_s, callback)
         return _Waiting(self, sending, max(0.0, delay_s), callback)
 
+    def set_forward(self, seconds: float) -> None:
+        """While no timer waits."""
+        self._behind_s -= seconds
+
     def stop(self, waiting: "_Waiting", due_s: float) -> None:
         """Time stands still from when a timer was due, or from the last time that was told, if that is later."""
         if not self._waiting:

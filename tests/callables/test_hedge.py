@@ -14,7 +14,7 @@ from hedgerow.errors import UnsupportedError
 
 SOON = hedgerow.Policy(trigger="response", delay=0.03, budget="off")
 AT_FIRST = hedgerow.Policy(trigger="first_token", delay=0.03, budget="off")
-NEVER_S, PATIENCE_S = 30.0, 20.0
+NEVER_S, PATIENCE_S = 200.0, 60.0
 
 
 async def eventually(condition: Callable[[], bool]) -> None:

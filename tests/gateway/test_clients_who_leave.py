@@ -17,7 +17,7 @@ from hedgerow.testing.process import SandboxProcess
 
 Start = Callable[..., Any]
 
-NEVER_S = 30.0
+NEVER_S = 200.0
 READERS = 1_000
 PILES, MOST_BYTES_PER_READER = 20, 2_000_000  # of the 50 MB that each is sent
 FLOWING = {"first_token_s": 0.0, "token_s": 0.01, "tokens": 3_000}

@@ -52,7 +52,7 @@ def browse(folder: Path, *options: str) -> str:
         BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
         f"--user-data-dir={folder / 'profile'}", "--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=5000", *options,
     ]  # fmt: skip
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=50).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=240).stdout
 
 
 @needs_browser

@@ -6,7 +6,7 @@ import struct
 import time
 from urllib.parse import urlsplit
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def connect(sandbox):

@@ -28,7 +28,7 @@ def test_it_says_where_it_listens_and_ends_cleanly(program, told):
         line = process.stderr.readline()
         assert line.startswith("listening on http://127.0.0.1:")
         process.send_signal(told)
-        rest = process.communicate(timeout=30)
+        rest = process.communicate(timeout=240)
         assert (process.returncode, *rest) == (0, "", "")
 
 
@@ -46,7 +46,7 @@ def test_it_says_where_it_listens_and_ends_cleanly(program, told):
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_options_that_cannot_be_exit_with_2(program, options, named):
     plain = os.environ | {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "300"}
-    done = subprocess.run([*program, *options], capture_output=True, text=True, timeout=30, check=False, env=plain)
+    done = subprocess.run([*program, *options], capture_output=True, text=True, timeout=240, check=False, env=plain)
     assert done.returncode == 2
     assert named in done.stderr
     assert done.stdout == ""
@@ -58,7 +58,7 @@ def test_a_port_in_use_exits_with_1():
         taken.listen()
         port = str(taken.getsockname()[1])
         done = subprocess.run(
-            [*PROGRAMS["module"], "--port", port], capture_output=True, text=True, timeout=30, check=False
+            [*PROGRAMS["module"], "--port", port], capture_output=True, text=True, timeout=240, check=False
         )
     assert done.returncode == 1
     assert port in done.stderr

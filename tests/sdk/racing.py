@@ -14,7 +14,7 @@ from hedgerow.testing.process import SandboxProcess
 
 PATIENCE_S = 60.0
 
-SLOW = {"first_token_s": 5.0}
+SLOW = {"first_token_s": 20.0}  # what is raced has 20 s to come, on however busy a machine
 QUICK = {"first_token_s": 0.01}
 
 

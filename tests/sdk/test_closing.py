@@ -20,7 +20,7 @@ from tests.sdk.racing import QUICK, ask, eventually, outcomes, scripted, stream
 import hedgerow
 from hedgerow.testing.process import QUICK_PROFILE, SandboxProcess
 
-NEVER_S = 30.0
+NEVER_S = 200.0
 PLANNED = 2_000
 
 # The states an attempt may be in when it is closed; "whole" has no stream to be in the middle of.

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(180)
 
 def demo(*options):
     command = [*PROGRAM, "demo", *map(str, options)]
-    return subprocess.run(command, capture_output=True, text=True, env=os.environ | PLAIN, timeout=150, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | PLAIN, timeout=240, check=False)
 
 
 def said(run):

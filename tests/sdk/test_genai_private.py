@@ -100,6 +100,6 @@ def test_with_or_without_aiohttp_installed_hedged_calls_go_through_httpx2(
         text=True,
         env=os.environ | {"PYTHONPATH": path},
         check=False,
-        timeout=50,
+        timeout=240,
     )
     assert done.stdout.split() == ["rescued", "rescued", "2"], done.stderr

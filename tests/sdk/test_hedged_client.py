@@ -135,7 +135,7 @@ async def test_the_deadline_is_the_sdks_time_out_and_is_not_retried(hedgerow_san
 async def test_a_full_pool_says_so_by_name(hedgerow_sandbox: SandboxProcess) -> None:
     timeout = httpx2.Timeout(5.0, pool=0.1)
     async with hedgerow.hedged(plain(hedgerow_sandbox, limits=limits(1), timeout=timeout)) as client:
-        busy = asyncio.ensure_future(ask(client, "p/1", {"first_token_s": 2.0}))
+        busy = asyncio.ensure_future(ask(client, "p/1", {"first_token_s": 30.0}))
         await eventually(lambda: hedgerow_sandbox.stats()["in_flight"] == 1)
         with pytest.raises(openai.APITimeoutError) as raised:
             await ask(client, "p/2", {})

@@ -112,7 +112,7 @@ async def test_the_sdks_retries_are_tries_of_one_request(classic: Make, hedgerow
 async def test_the_time_outs_of_the_client_are_httpxs(classic: Make, hedgerow_sandbox: SandboxProcess) -> None:
     caller = classic(max_backups=0)
     with pytest.raises(httpx.ReadTimeout) as raised:
-        await caller.post(hedgerow_sandbox.url, "x/5", SLOW, timeout=0.2)
+        await caller.post(hedgerow_sandbox.url, "x/5", SLOW, timeout=httpx.Timeout(NEVER_S, read=0.2))
     assert isinstance(raised.value.__cause__, httpx2.ReadTimeout)
     assert raised.value.request.url == f"{hedgerow_sandbox.url}/v1/chat/completions"
     await eventually(lambda: outcomes(hedgerow_sandbox, "x/5") == ["disconnected"])

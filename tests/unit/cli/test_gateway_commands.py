@@ -49,7 +49,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from hedgerow.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
 
 
 def test_check_prints_what_a_file_comes_to_as_a_file_that_comes_to_the_same_without_a_secret(

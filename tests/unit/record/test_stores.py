@@ -114,7 +114,7 @@ def address(kind: str, folder: Path) -> str:
 def test_several_processes_write_one_file(kind: str, tmp_path: Path) -> None:
     writers = [writer(address(kind, tmp_path), 300) for _ in range(3)]
     for each in writers:
-        each.communicate(timeout=50)
+        each.communicate(timeout=240)
     assert [each.returncode for each in writers] == [0, 0, 0]
     assert len(list(store_of(address(kind, tmp_path)))) == 900
 
