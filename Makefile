@@ -1,8 +1,8 @@
 # A fresh machine needs Python ≥ 3.11 with venv; everything else goes into .venv.
 
 PYTHON ?= python3
-# Tests mostly wait, so three at once fit on two cores.
-WORKERS ?= 3
+# Tests mostly wait, so four at once fit on two cores.
+WORKERS ?= 4
 BIN := .venv/bin
 TEST_STAMP := .venv/.installed-test
 CLI_STAMP := .venv/.installed-cli

@@ -22,7 +22,7 @@ from hedgerow.engine import Hedger
 from hedgerow.errors import HedgerowError
 from hedgerow.testing.process import SandboxProcess
 
-__all__ = ["ProviderClock", "provider_time"]
+__all__ = ["LOOK_AGAIN_S", "SENDING", "ProviderClock", "Sending", "Watched", "provider_time"]
 
 # What was sent may never arrive: nobody is there, or another provider got it. Then the timer fires all the same.
 PATIENCE_S = 5.0
@@ -67,7 +67,7 @@ class Watched:
         return stats, time.monotonic() - read_s
 
 
-class _Sending:
+class Sending:
     """A call of a hedger, as its timers want to know it."""
 
     def __init__(self, watched: Watched, case: str) -> None:
@@ -85,7 +85,7 @@ class _Sending:
         return max(LOOK_AGAIN_S, delay_s - ago_s) if ago_s < delay_s else None
 
 
-SENDING: ContextVar[_Sending | None] = ContextVar("sending", default=None)
+SENDING: ContextVar[Sending | None] = ContextVar("sending", default=None)
 
 
 class ProviderClock(SystemClock):
@@ -99,7 +99,7 @@ class ProviderClock(SystemClock):
     def now(self) -> float:
         passing_s = super().now() - self._behind_s if self._stands_at_s is None else self._stands_at_s
         self._told_s = max(self._told_s, passing_s)
-        return passing_s
+        return self._told_s
 
     def call_later(self, delay_s: float, callback: Callable[[], object]) -> Timer:
         sending = SENDING.get()
@@ -127,7 +127,7 @@ class ProviderClock(SystemClock):
 class _Waiting:
     """A timer that looks before it fires."""
 
-    def __init__(self, clock: ProviderClock, sending: _Sending, delay_s: float, callback: Callable[[], object]) -> None:
+    def __init__(self, clock: ProviderClock, sending: Sending, delay_s: float, callback: Callable[[], object]) -> None:
         self._clock, self._sending, self._delay_s, self._callback = clock, sending, delay_s, callback
         self._loop = asyncio.get_running_loop()
         self._due_s = clock.now() + delay_s
@@ -176,7 +176,7 @@ class _Noted:
 class _Counted:
     """A call whose attempts are counted when they are sent."""
 
-    def __init__(self, call: Any, sending: _Sending) -> None:
+    def __init__(self, call: Any, sending: Sending) -> None:
         self._call, self._sending = call, sending
 
     async def open(self, target: int, notes: Any, *others: Any) -> Any:
@@ -208,7 +208,7 @@ def provider_time(patch: pytest.MonkeyPatch) -> Iterator[Watched]:
         case = request.header(b"x-sandbox-case")
         if case is None:
             return await send(hedger, request, call, **others)
-        sending = _Sending(watched, case)
+        sending = Sending(watched, case)
         token = SENDING.set(sending)
         try:
             return await send(hedger, request, _Counted(call, sending), **others)

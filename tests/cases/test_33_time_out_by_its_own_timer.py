@@ -13,7 +13,7 @@ from tests.sdk.racing import QUICK, ask, outcomes, stream
 
 from hedgerow.testing.process import SandboxProcess
 
-LIMIT_S = 1.0
+LIMIT_S = 0.2
 BEFORE_CONTENT: dict[str, dict[str, Any]] = {
     "role chunk, then silence": {"first_token_s": NEVER_S},
     "headers, then silence": {"first_token_s": NEVER_S, "role_chunk": False},

@@ -97,6 +97,27 @@ def test_totals_are_the_sum_of_the_cases(hedgerow_sandbox):
     }
 
 
+def test_stats_can_list_one_case_only(hedgerow_sandbox):
+    for case in ("c", "d"):
+        ask(hedgerow_sandbox, case=case)
+    assert set(hedgerow_sandbox.stats()["cases"]) == {"c", "d"}
+    assert {case: len(entries) for case, entries in hedgerow_sandbox.stats("d")["cases"].items()} == {"d": 1}
+    assert hedgerow_sandbox.stats("nobody's")["cases"] == {"nobody's": []}
+
+
+def test_stats_say_when_an_answer_goes_on_unless_it_awaits_others(hedgerow_sandbox):
+    with send(hedgerow_sandbox, script=[{"first_token_s": 500.0}, {"await_arrivals": 9}], case="c") as first:
+        poll(lambda: len(hedgerow_sandbox.stats("c")["cases"]["c"]), 1)
+        with send(hedgerow_sandbox, script=[{}, {"await_arrivals": 9}], case="c"):
+            poll(lambda: len(hedgerow_sandbox.stats("c")["cases"]["c"]), 2)
+            timed, awaiting = hedgerow_sandbox.stats("c")["cases"]["c"]
+        assert timed["due_s"] - timed["arrived_s"] >= 500.0
+        assert awaiting["due_s"] is None
+        first.close()
+    poll(lambda: hedgerow_sandbox.stats()["in_flight"], 0)
+    assert [each["due_s"] for each in hedgerow_sandbox.stats()["cases"]["c"]] == [None, None]
+
+
 def test_times_scale_and_stats_tell_unscaled_seconds(hedgerow_sandbox_factory):
     sandbox = hedgerow_sandbox_factory(time_scale=0.01, profile=QUICK_PROFILE)
     ask(sandbox, script={"first_token_s": 20, "token_s": 1, "tokens": 11}, case="c", stream=True)

@@ -1,6 +1,6 @@
 """The intervals of a what-if against logs whose truth is known: every call was drawn with the copies it would have had.
 
-By default 2 logs of 5,000 calls for each kind and dependence; `make soak` takes 200 in all. The truth is what the
+By default 2 logs of 5,000 calls for each kind and two dependences; `make soak` takes 200 in all. The truth is what the
 policies do to the drawn copies themselves, over many such logs: half a minute's work, so it is kept in known_truth.json. One
 case is worked out anew each time, so that a changed rule shows; `make soak` works out all of them. To renew it:
 `python -m tests.unit.analysis.whatif.test_known_truth`.
@@ -27,6 +27,7 @@ from hedgerow.settings import Policy
 CALLS, TRUTH_LOGS = 5000, 6
 DEPENDENCES = (0.05, 0.2, 0.4)
 CASES = [(kind, dependence) for kind in KINDS for dependence in DEPENDENCES]
+FAR_APART = [(kind, dependence) for kind, dependence in CASES if dependence != DEPENDENCES[1]]
 RULE = Policy(budget=0.05, upstream_stream=True)
 LEAST_COVERED, WIDEST_MEDIAN = 0.9, 0.35
 KEPT = Path(__file__).with_name("known_truth.json")
@@ -148,7 +149,7 @@ def check(estimates: list[Estimate]) -> None:
 
 @pytest.mark.timeout(600)
 def test_the_true_share_of_the_gain_lies_inside_the_interval() -> None:
-    check([each for kind, dependence in CASES for seed in range(2) for each in estimated(kind, dependence, seed)])
+    check([each for kind, dependence in FAR_APART for seed in range(2) for each in estimated(kind, dependence, seed)])
 
 
 @pytest.mark.parametrize(
