@@ -231,9 +231,11 @@ class Policy:
 class Target:
     """Where backups go instead of the primary's own endpoint.
 
-    base_url: as the SDK takes it (None: the client's own). api_key: sent instead of the client's (None: the client's own if
-    the origin is the same, none otherwise: a key is never sent to a foreign origin). set: laid over the JSON body, for
-    example {"service_tier": "priority"} or {"model": "…"}. name: how events call it (default: the origin, or "backup-N").
+    base_url: as the SDK takes it (None: the client's own); a query (`?api-version=…`) goes along. api_key: sent instead of the
+    client's (None: the client's own if the origin is the same, none otherwise: a key is never sent to a foreign origin), in the
+    header where the target looks for it: at an Azure address `api-key`, at another of OpenAI's kind a bearer token. set: laid
+    over the JSON body, for example {"service_tier": "priority"} or {"model": "…"}. name: how events call it (default: the origin,
+    or "backup-N").
     cancel_billing: what it charges for a call that was closed (so_far, full, none, unknown), for the cost in events.
     """
 
@@ -246,6 +248,8 @@ class Target:
     def __post_init__(self) -> None:
         if self.base_url is not None and not re.match(r"https?://[^/]", self.base_url):
             raise SettingError("base_url", self.base_url, 'an http or https URL such as "https://eu.example/v1"')
+        if self.base_url is not None and "#" in self.base_url:
+            raise SettingError("base_url", self.base_url, "a URL without a fragment (#…), which no server would see")
         if self.cancel_billing not in CANCEL_BILLING:
             raise SettingError("cancel_billing", self.cancel_billing, ", ".join(CANCEL_BILLING))
         if self.base_url is None and self.api_key is None and not self.set:

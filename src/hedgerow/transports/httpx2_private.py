@@ -22,14 +22,15 @@ __all__ = [
     "ClassicClient",
     "HttpClient",
     "async_twin",
+    "classic_httpx",
     "clone_client",
     "http_client_of",
     "is_classic",
     "is_http_client",
     "is_plain",
     "pool_of",
-    "refuse_classic",
     "refuse_http2",
+    "refuse_others",
     "transport_for",
     "transports_of",
 ]
@@ -137,8 +138,15 @@ def refuse_http2(transport: AnyTransport) -> None:
 
 def is_classic(client: object) -> TypeGuard[ClassicClient]:
     """Is it a client of classic httpx?"""
-    httpx = sys.modules.get("httpx")  # whoever has such a client has imported it
+    httpx = classic_httpx()
     return httpx is not None and isinstance(client, httpx.AsyncClient | httpx.Client)
+
+
+def classic_httpx() -> Any:
+    """The module, if somebody has imported it: whoever has such a client has. Not httpx2 under its name, as test suites put it
+    there."""
+    httpx: Any = sys.modules.get("httpx")
+    return None if httpx is None or getattr(httpx, "Client", None) in (None, httpx2.Client) else httpx
 
 
 def is_http_client(client: object) -> TypeGuard[AnyHttpClient]:
@@ -146,9 +154,35 @@ def is_http_client(client: object) -> TypeGuard[AnyHttpClient]:
     return isinstance(client, httpx2.AsyncClient | httpx2.Client) or is_classic(client)
 
 
-def refuse_classic(transport: object) -> None:
-    """Raise UnsupportedError for a transport of classic httpx, which hands on requests and answers of other classes."""
-    httpx = sys.modules.get("httpx")
+def refuse_others(transport: object, *, asynchronous: bool) -> None:
+    """Raise UnsupportedError for what is no transport of httpx2's, or one for the other kind of client."""
+    prefix, right, wrong = ("Async" if asynchronous else ""), httpx2.BaseTransport, httpx2.AsyncBaseTransport
+    if asynchronous:
+        right, wrong = wrong, right
+    sends = "handle_async_request" if asynchronous else "handle_request"
+    ours, other, example = (
+        f"{prefix}Transport",
+        "Transport" if asynchronous else "AsyncTransport",
+        f"{prefix}HTTPTransport",
+    )
+    _refuse_classic(transport)
+    if isinstance(transport, right) or (not isinstance(transport, type) and hasattr(transport, sends)):
+        return
+    name = transport.__name__ if isinstance(transport, type) else type(transport).__name__
+    what = f"a {name} is no transport"
+    if isinstance(transport, wrong):
+        kind = "synchronous" if asynchronous else "asynchronous"
+        what = f"a {name} is for {kind} clients: hedge it with hedgerow.{other}"
+    elif isinstance(transport, type):
+        what = f"{name} is a class: make a transport of it"
+    elif is_http_client(transport):
+        what = f"a {name} is a client, which takes the transport: httpx2.{name}(transport=hedgerow.{ours}(…))"
+    raise UnsupportedError(f"{what}; hedgerow.{ours} takes an httpx2.{example}(…) or another of its kind")
+
+
+def _refuse_classic(transport: object) -> None:
+    """Classic httpx hands on requests and answers of other classes."""
+    httpx = classic_httpx()
     if httpx is not None and isinstance(transport, httpx.AsyncBaseTransport | httpx.BaseTransport):
         ours = "AsyncHttpxTransport" if isinstance(transport, httpx.AsyncBaseTransport) else "HttpxTransport"
         raise UnsupportedError(

@@ -3,6 +3,7 @@ the settings of the classic one."""
 
 from collections.abc import Sequence
 from os import PathLike
+from typing import NoReturn
 
 try:
     import httpx
@@ -23,6 +24,7 @@ from hedgerow.transports.httpx2_sync import Transport
 from hedgerow.transports.httpx2_transport import AsyncTransport
 from hedgerow.transports.httpx_exchange import answer_for, async_answer_for, classic_error, modern_request
 from hedgerow.transports.httpx_private import AnyClassicTransport, async_successor, successor
+from hedgerow.transports.misplaced import refuse_request, wrong_client
 
 __all__ = ["AsyncHttpxTransport", "HttpxTransport"]
 
@@ -74,8 +76,16 @@ class AsyncHttpxTransport(httpx.AsyncBaseTransport):
         """What hedger_of() finds."""
         return self._sends.hedger
 
+    def __enter__(self) -> NoReturn:
+        raise wrong_client("AsyncHttpxTransport")
+
+    def handle_request(self, _request: object) -> NoReturn:
+        """Refuses the request of a synchronous client."""
+        raise wrong_client("AsyncHttpxTransport")
+
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, hedged if it may be."""
+        refuse_request(request, "AsyncHttpxTransport")
         try:
             response = await self._sends.handle_async_request(modern_request(request, in_task=True))
         except httpx2.RequestError as error:
@@ -126,8 +136,16 @@ class HttpxTransport(httpx.BaseTransport):
         """What hedger_of() finds."""
         return self._sends.hedger
 
+    async def __aenter__(self) -> NoReturn:
+        raise wrong_client("HttpxTransport")
+
+    async def handle_async_request(self, _request: object) -> NoReturn:
+        """Refuses the request of an asynchronous client."""
+        raise wrong_client("HttpxTransport")
+
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, hedged if it may be."""
+        refuse_request(request, "HttpxTransport")
         try:
             response = self._sends.handle_request(modern_request(request, in_task=False))
         except httpx2.RequestError as error:

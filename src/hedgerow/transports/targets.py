@@ -19,6 +19,9 @@ __all__ = ["Home", "home_place", "place_of", "request_for"]
 GEMINI = re.compile(
     r"(?:/v[0-9][^/]*)?/(?:projects/.+/)?(?:publishers/[^/]+/)?(?:models|tunedModels|endpoints)/[^/:]+:[A-Za-z]+$"
 )
+AZURE_HOSTS = (".openai.azure.com", ".openai.azure.us", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+AZURE_PATH, AZURE_VERSION = "/openai/deployments/", "api-version"
+KEY_HEADERS = 4  # the first of CREDENTIALS: where keys stand
 KEY_PARAMETER = "key"  # Gemini takes the key in the address as well
 # What follows the base URL an SDK takes.
 ENDPOINTS = (
@@ -53,13 +56,16 @@ def place_of(target: Target, number: int, home: Home) -> Place:
     """How the gate and the events see a target."""
     origin = None if target.base_url is None else httpx2.URL(target.base_url).netloc.decode("ascii")
     name = target.name or origin or f"backup-{number}"
-    return Place(name=name, account=home.account_of(target.base_url, target.api_key))
+    model = target.set.get("model")
+    account = home.account_of(target.base_url, target.api_key)
+    return Place(name=name, account=account, model=model if isinstance(model, str) else None)
 
 
 def request_for(target: Target, request: httpx2.Request, body: bytes) -> httpx2.Request:
     """The request as it goes to the target. A key is never sent to a foreign origin: without an `api_key` of its own such a
     target gets none."""
     url, over = _url_for(target, request.url), dict(target.set)
+    key_headers = _key_headers(request, url)
     headers = request.headers.copy()
     if (path := with_model(url.path, over.get("model"))) is not None:
         over.pop("model")
@@ -72,10 +78,11 @@ def request_for(target: Target, request: httpx2.Request, body: bytes) -> httpx2.
     if _origin(url) != _origin(request.url):
         headers["host"] = url.netloc.decode("ascii")
         for name in CREDENTIALS:
-            if not (target.api_key is not None and name in _key_headers(request.headers, in_address=in_address)):
-                headers.pop(name, None)
+            headers.pop(name, None)
     if target.api_key is not None:
-        for name in _key_headers(request.headers, in_address=in_address):
+        for name in CREDENTIALS[:KEY_HEADERS]:
+            headers.pop(name, None)
+        for name in key_headers:
             headers[name] = f"Bearer {target.api_key}" if name == "authorization" else target.api_key
     if over:
         body = orjson.dumps(laid_over(orjson.loads(body), over))
@@ -89,7 +96,10 @@ def _url_for(target: Target, url: httpx2.URL) -> httpx2.URL:
     base = httpx2.URL(target.base_url)
     of_gemini = GEMINI.search(url.path)
     endpoint = of_gemini[0] if of_gemini else next((end for end in ENDPOINTS if url.path.endswith(end)), url.path)
-    return base.copy_with(path=_joined(base.path.rstrip("/"), endpoint), query=url.query or None)
+    made = base.copy_with(path=_joined(base.path.rstrip("/"), endpoint), query=url.query or None)
+    if is_azure(url) and not is_azure(base):
+        made = made.copy_remove_param(AZURE_VERSION)
+    return made.copy_merge_params(base.params) if base.query else made
 
 
 def _joined(base: str, endpoint: str) -> str:
@@ -98,11 +108,24 @@ def _joined(base: str, endpoint: str) -> str:
     return base.removesuffix(f"/{version}") + endpoint if endpoint.startswith(f"/{version}/") else base + endpoint
 
 
-def _key_headers(headers: httpx2.Headers, *, in_address: bool) -> list[str]:
-    """Where the client put its key: Azure's clients in `api-key`, Anthropic's in `x-api-key` or as a bearer token, Google's in
-    `x-goog-api-key`; none if only the address has it."""
+def is_azure(url: httpx2.URL) -> bool:
+    """Does Azure's own API of OpenAI's models answer there, whose keys stand in `api-key`?"""
+    return url.host.endswith(AZURE_HOSTS) or AZURE_PATH in url.path or AZURE_VERSION in url.params
+
+
+def _key_headers(request: httpx2.Request, to: httpx2.URL) -> list[str]:
+    """Where a target looks for its key. It is where the client put its own: Anthropic's in `x-api-key` or as a bearer token,
+    Google's in `x-goog-api-key`, none if only the address has it. But Azure and others of OpenAI's kind differ: there the
+    target's address says which of them it is."""
+    headers = request.headers
     found = [name for name in ("api-key", "x-api-key", "x-goog-api-key", "authorization") if name in headers][:1]
-    return found or ([] if in_address else ["authorization"])
+    if not found:
+        return [] if KEY_PARAMETER in to.params else ["authorization"]
+    if found[0] == "authorization" and is_azure(to) and not is_azure(request.url):
+        return ["api-key"]
+    if found[0] == "api-key" and is_azure(request.url) and not is_azure(to):
+        return ["authorization"]
+    return found
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
