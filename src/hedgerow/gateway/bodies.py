@@ -4,6 +4,7 @@ import os
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -35,7 +36,8 @@ class BodyFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._writer = BatchWriter[Kept](f"bodies in {path.name}", self._write, lambda: None)
+        self._writer = BatchWriter[Kept](f"bodies in {path.name}", partial(_write, path), lambda: None)
+        self._writer.end_with(self)
 
     def keep(self, event_id: str, wire: WireRequest, address: Address, answer: bytes | None = None) -> None:
         """One request, without its keys; its answer as well if given."""
@@ -45,8 +47,9 @@ class BodyFile:
         """Write out what waits. Idempotent."""
         self._writer.close()
 
-    def _write(self, batch: Sequence[Kept]) -> None:
-        append_lines(self.path, b"".join(map(_line, batch)), ONLY_THE_OWNER)
+
+def _write(path: Path, batch: Sequence[Kept]) -> None:
+    append_lines(path, b"".join(map(_line, batch)), ONLY_THE_OWNER)
 
 
 def body_file_beside(events: str | None) -> Path:

@@ -6,8 +6,10 @@ run as tasks here, and a loser's connection really ends. A forked child gets a p
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
 
@@ -66,6 +68,16 @@ class Portal:
             return function()
 
         return self.run(called())
+
+    def conclude(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        """Run a coroutine that closes something, and wait for it where that can be: not in the portal's own thread, where the
+        collector may have found it, and not when the interpreter ends, whose daemon threads run no more."""
+        if sys.is_finalizing():
+            return
+        if threading.current_thread() is self._thread:
+            self.soon(make)
+        else:
+            self.run(make())
 
     def finish(self, function: Callable[[], object]) -> None:
         """Run a function in the portal's thread and wait for it, at most a second: for the end of a client or of the
@@ -127,9 +139,28 @@ class Portal:
 
     def _start(self) -> None:
         loop = asyncio.new_event_loop()
+        loop.set_default_executor(_DaemonThreads())
         self._thread = threading.Thread(target=loop.run_forever, name="hedgerow", daemon=True)
         self._thread.start()
         self._loop = loop
+
+
+class _DaemonThreads(ThreadPoolExecutor):
+    """A thread for each piece of work (a name to be looked up). Python shuts its own pools when the main thread ends, though
+    other threads may go on to call."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Starts it at once."""
+        done: Future[Any] = Future()
+
+        def work() -> None:
+            try:
+                done.set_result(fn(*args, **kwargs))
+            except BaseException as error:
+                done.set_exception(error)
+
+        threading.Thread(target=work, name="hedgerow-work", daemon=True).start()
+        return done
 
 
 def portal() -> Portal:

@@ -12,8 +12,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Generic, TypeVar
-from weakref import ref
+from weakref import finalize, ref
 
 from hedgerow.values.event import Event
 
@@ -39,11 +40,20 @@ class BatchWriter(Generic[Item]):
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._starting = {self._pid: threading.Lock()}  # a child has its own: the parent's may be held at the fork
-        self._busy = self._closed = self._failing = False
+        self._busy = self._closed = self._failing = self._dropped = self._over = False
+        self._at_exit = partial(_close_at_exit, ref(self))
+        # Here, not with the thread: whoever writes its last at exit was made later, and so comes first.
+        atexit.register(self._at_exit)
+
+    def end_with(self, owner: object) -> None:
+        """End when `owner`, whom the writer must not hold, is dropped: what waits is still written, but nobody waits for it."""
+        finalize(owner, self._drop).atexit = False
 
     def append(self, event: Item) -> None:
         """Queue one more."""
         if self._closed:
+            if self._dropped:
+                self._append_late(event)
             return
         if self._thread is None or self._pid != os.getpid():
             with self._after_fork():
@@ -73,22 +83,34 @@ class BatchWriter(Generic[Item]):
 
     def close(self) -> None:
         """Write what waits, then end the thread. Idempotent."""
-        if self._closed:
-            return
-        self.flush()
-        self._closed = True
-        with self._wakes:
-            self._wakes.notify_all()
+        if not self._closed:
+            self.flush()
+            self._end()
+        atexit.unregister(self._at_exit)
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(CLOSING_S)
         if self._waiting:
             self._say(f"{len(self._waiting):,} events could not be written and are lost", None)
 
-    @property
-    def waits(self) -> bool:
-        """Is there something to write?"""
-        return bool(self._waiting)
+    def _drop(self) -> None:
+        self._dropped = True
+        self._end()
+
+    def _append_late(self, event: Item) -> None:
+        """The collector may find a store before the Hedger that has something left to write to it."""
+        with self._wakes:
+            if self._thread is not None and not self._over:
+                self._waiting.append(event)
+                return
+        self._written([event])
+        self._finish()
+
+    def _end(self) -> None:
+        self._closed = True
+        if self._pid == os.getpid():  # a forked child has no thread yet, and its lock may have been held at the fork
+            with self._wakes:
+                self._wakes.notify_all()
 
     @contextmanager
     def _after_fork(self) -> Generator[None]:
@@ -102,11 +124,15 @@ class BatchWriter(Generic[Item]):
             yield
 
     def _start(self) -> None:
-        atexit.register(_close_at_exit, ref(self))
-        self._thread = threading.Thread(target=_run, args=(ref(self),), name=f"hedgerow-{self._name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"hedgerow-{self._name}", daemon=True)
         self._thread.start()
 
-    def turn(self) -> bool:
+    def _run(self) -> None:
+        while self._turn():
+            pass
+        atexit.unregister(self._at_exit)
+
+    def _turn(self) -> bool:
         """Wait a moment, then write a batch; False when all is over."""
         with self._wakes:
             if not self._closed and (self._failing or len(self._waiting) < MOST_AT_ONCE):
@@ -120,10 +146,10 @@ class BatchWriter(Generic[Item]):
                     self._waiting.popleft()
             self._busy, self._failing = False, not written
             self._wakes.notify_all()
-            over = self._closed and (not self._waiting or not written)
-        if over:
+            self._over = self._closed and (not self._waiting or not written)
+        if self._over:
             self._finish()
-        return not over
+        return not self._over
 
     def _written(self, batch: Sequence[Item]) -> bool:
         try:
@@ -144,9 +170,14 @@ class BatchWriter(Generic[Item]):
 
 
 class BatchedStore:
-    """What stores on disk have in common: they keep events by a BatchWriter, `self._writer`."""
+    """What stores on disk have in common: they keep events by a BatchWriter, `self._writer`, which ends when the store is
+    dropped."""
 
     _writer: BatchWriter[Event]
+
+    def _write_with(self, writer: BatchWriter[Event]) -> None:
+        self._writer = writer
+        writer.end_with(self)
 
     def append(self, event: Event) -> None:
         """Keep one more event."""
@@ -164,17 +195,6 @@ class BatchedStore:
     def close(self) -> None:
         """Write out what waits. Idempotent."""
         self._writer.close()
-
-
-def _run(target: "ref[BatchWriter[Any]]") -> None:
-    """A writer that is dropped without close() ends as well: the thread holds it only while it works or has work."""
-    writer: BatchWriter[Any] | None = None
-    while True:
-        writer = writer or target()
-        if writer is None or not writer.turn():
-            return
-        if not writer.waits:
-            writer = None
 
 
 def _close_at_exit(target: "ref[BatchWriter[Any]]") -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,7 +27,7 @@ class JsonlStore(BatchedStore):
                 pass
         except OSError as error:
             raise SettingError("events", str(path), f"a file that can be written ({error})") from None
-        self._writer = BatchWriter(f"events in {self.path.name}", self._write, lambda: None)
+        self._write_with(BatchWriter(f"events in {self.path.name}", partial(_write, self.path), lambda: None))
 
     def __iter__(self) -> Iterator[Event]:
         self.flush()
@@ -36,9 +37,10 @@ class JsonlStore(BatchedStore):
                     record = cast(dict[str, Any], orjson.loads(line))
                     yield event_of_rows(record, record.get("attempts", []))
 
-    def _write(self, batch: Sequence[Event]) -> None:
-        lines = b"".join(orjson.dumps(event.as_dict(), option=orjson.OPT_APPEND_NEWLINE) for event in batch)
-        append_lines(self.path, lines)
+
+def _write(path: Path, batch: Sequence[Event]) -> None:
+    lines = b"".join(orjson.dumps(event.as_dict(), option=orjson.OPT_APPEND_NEWLINE) for event in batch)
+    append_lines(path, lines)
 
 
 def append_lines(path: Path, lines: bytes, mode: int = 0o666) -> None:

@@ -35,15 +35,14 @@ class SqliteStore(BatchedStore):
             )
         if keep_s is not None and keep_s <= 0:
             raise SettingError("keep", keep_s, "seconds > 0")
-        self._keep_s, self._tidied_s = keep_s, 0.0
-        self._base: tuple[int, sqlite3.Connection] | None = None  # with the process it belongs to
-        self._writer = BatchWriter(f"events in {self.path.name}", self._write, self._close)
-        with closing(self._open()):
+        with closing(_opened(self.path)):
             pass  # a file that cannot be written is said at once, not in the background
+        self._table = _Table(self.path, keep_s)
+        self._write_with(BatchWriter(f"events in {self.path.name}", self._table.write, self._table.close))
 
     def __iter__(self) -> Iterator[Event]:
         self.flush()
-        with closing(self._open()) as base:
+        with closing(_opened(self.path)) as base:
             base.row_factory = sqlite3.Row
             requests = base.execute("select * from requests order by at, id")
             for request in requests:
@@ -55,30 +54,25 @@ class SqliteStore(BatchedStore):
     def spent_since(self, at: datetime) -> dict[str, float]:
         """US dollars that each client key's requests may have cost at most since then, by the key's name."""
         asked = "select client_key, sum(cost_high_usd) from requests where at >= ? and cost_high_usd > 0 group by client_key"
-        with closing(self._open()) as base:
+        with closing(_opened(self.path)) as base:
             return {
                 name: usd for name, usd in base.execute(asked, (at.astimezone(UTC).isoformat(),)) if name is not None
             }
 
-    def _open(self) -> sqlite3.Connection:
-        try:
-            base = sqlite3.connect(self.path, timeout=PATIENCE_S, check_same_thread=False)
-            base.execute("pragma journal_mode = wal")
-            base.execute("pragma synchronous = normal")
-            _prepare(base, "requests", REQUEST_COLUMNS, "id text primary key")
-            _prepare(base, "attempts", ATTEMPT_COLUMNS, "")
-            base.execute("create index if not exists attempts_of on attempts (id)")
-            base.execute("create index if not exists requests_at on requests (at)")
-            base.commit()
-        except sqlite3.Error as error:
-            raise SettingError("events", str(self.path), f"a SQLite file that can be written ({error})") from None
-        return base
 
-    def _write(self, batch: Sequence[Event]) -> None:
+class _Table:
+    """The file as the writer's thread has it open: it must not hold the store, which ends the writer when it is dropped."""
+
+    def __init__(self, path: Path, keep_s: float | None) -> None:
+        self._path, self._keep_s, self._tidied_s = path, keep_s, 0.0
+        self._base: tuple[int, sqlite3.Connection] | None = None  # with the process it belongs to
+
+    def write(self, batch: Sequence[Event]) -> None:
+        """Keep a batch."""
         if self._base is None or self._base[0] != os.getpid():
             self._base = (
                 os.getpid(),
-                self._open(),
+                _opened(self._path),
             )  # SQLite forbids to use, or to close, a parent's connection after a fork
         _, base = self._base
         with base:
@@ -97,10 +91,26 @@ class SqliteStore(BatchedStore):
             base.execute("delete from attempts where id in (select id from requests where at < ?)", (oldest,))
             base.execute("delete from requests where at < ?", (oldest,))
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Let go of the file."""
         if self._base is not None and self._base[0] == os.getpid():
             self._base[1].close()
             self._base = None
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        base = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False)
+        base.execute("pragma journal_mode = wal")
+        base.execute("pragma synchronous = normal")
+        _prepare(base, "requests", REQUEST_COLUMNS, "id text primary key")
+        _prepare(base, "attempts", ATTEMPT_COLUMNS, "")
+        base.execute("create index if not exists attempts_of on attempts (id)")
+        base.execute("create index if not exists requests_at on requests (at)")
+        base.commit()
+    except sqlite3.Error as error:
+        raise SettingError("events", str(path), f"a SQLite file that can be written ({error})") from None
+    return base
 
 
 def _prepare(base: sqlite3.Connection, table: str, columns: dict[str, str], key: str) -> None:

@@ -144,8 +144,8 @@ def test_a_full_disk_is_said_survived_and_made_good(tmp_path: Path, caplog: pyte
     store = SqliteStore(tmp_path / "e.db")
     store.append(event())
     assert store.flush()
-    assert store._base is not None
-    _, base = store._base
+    assert store._table._base is not None
+    _, base = store._table._base
     (pages,) = base.execute("pragma page_count").fetchone()
     base.execute(f"pragma max_page_count = {pages}")  # SQLite's own "database or disk is full"
     for number in range(1, 400):
@@ -260,10 +260,10 @@ def test_a_forked_child_writes_with_a_thread_and_a_connection_of_its_own(tmp_pat
     pid = os.fork()
     if pid == 0:
         try:
-            inherited = store._base
+            inherited = store._table._base
             store.append(replace(event(1), id="child"))
             written = store.flush()
-            os._exit(0 if written and store._base != inherited else 1)
+            os._exit(0 if written and store._table._base != inherited else 1)
         except BaseException:
             os._exit(2)
     assert os.waitpid(pid, 0)[1] == 0
