@@ -37,12 +37,13 @@ SCRIPTS = st.builds(
 
 
 def answer_of(script: Script) -> Answer:
+    call = OpenAIResponses().read("/v1/responses", BODY)
     return Answer(
         id="chatcmpl-1",
         created_at_s=1_790_000_000,
-        call=OpenAIResponses().read("/v1/responses", BODY),
+        call=call,
         n=1,
-        pieces=compose(script, 9, Random(7)),
+        pieces=compose(script, call, 9, Random(7)),
         finish_reason=script.finish_reason,
         service_tier="default",
         usage=ReportedUsage(input_tokens=3, output_tokens=12, reasoning_tokens=2) if script.usage else None,

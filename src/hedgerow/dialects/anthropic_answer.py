@@ -56,7 +56,7 @@ class MessageReader(TypedEventReader):
         elif kind == "message_start":
             self._read_opening(payload.get("message"))
         elif kind == "message_stop":
-            self.facts.ended = True
+            self.facts.ended = self.facts.end_mark = True
         elif kind == "error" or payload.get("error"):
             self._fail(payload)
         elif self.streamed is False:
@@ -108,7 +108,7 @@ class MessageReader(TypedEventReader):
     def _read_stop(self, delta: object) -> None:
         reason = text_of(delta.get("stop_reason")) if is_object(delta) else None
         if reason is not None:
-            self.facts.finish_reason = reason
+            self._finish_for(reason)
             self.facts.useful = self.facts.useful or reason in ANSWERS_WITHOUT_TEXT
 
     def _read_usage(self, usage: object) -> None:

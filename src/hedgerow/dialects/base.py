@@ -59,7 +59,7 @@ class Dialect(Protocol):
         ...
 
     def reader(self, facts: RequestFacts, headers: Headers) -> AnswerReader:
-        """A fresh reader for the answer with these response headers (status 200)."""
+        """A fresh reader for the answer with these response headers (status 2xx)."""
         ...
 
     def failure(self, status: int, headers: Headers, body: bytes, *, now: datetime | None = None) -> Failure:
@@ -84,7 +84,7 @@ class StreamingDialect(Dialect, Protocol):
         ...
 
     def assembling_reader(self, facts: RequestFacts, headers: Headers) -> AssemblingReader:
-        """A fresh reader for the answer to a `streamed` request (status 200); its facts are those `reader` would give."""
+        """A fresh reader for the answer to a `streamed` request (status 2xx); its facts are those `reader` would give."""
         ...
 
     def refuses_streaming(self, status: int, body: bytes) -> bool:

@@ -18,17 +18,18 @@ MAX_GROWTH = 32
 class ContentDecoder:
     """Incremental decoder of one body; not shared.
 
-    `encoding` is the response's content-encoding, None if it has none. `sees` is False once the content cannot be seen:
+    `encoding` is the response's content-encoding, None if it has none; `compressed`: it has one. `sees` is False once the content
+    cannot be seen:
     an encoding we do not know, more than one, damaged data, or a read that grows beyond any honest text. From then on
     `decode` returns nothing, and whoever looks must treat the answer as one of unknown content.
     """
 
-    __slots__ = ("_compressed", "_header", "_inflater", "sees")
+    __slots__ = ("_header", "_inflater", "compressed", "sees")
 
     def __init__(self, encoding: str | None = None) -> None:
         name = (encoding or "").strip().lower()
         self.sees = name in SEEN_THROUGH
-        self._compressed = name not in {"", "identity"}
+        self.compressed = name not in {"", "identity"}
         self._inflater = zlib.decompressobj(GZIP_OR_ZLIB) if name.endswith("gzip") else None
         self._header: bytes = b""
 
@@ -36,7 +37,7 @@ class ContentDecoder:
         """The content in these bytes; at most the larger of 16 MB and 32 × len(data). Never raises."""
         if not self.sees:
             return b""
-        if not self._compressed:
+        if not self.compressed:
             return data
         if self._inflater is None:
             data = self._header + data

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from hedgerow.dialects.failures import failure_in_band
+from hedgerow.dialects.failures import failure_in_band, failure_of_finish
 from hedgerow.dialects.framing import AnswerFraming
 from hedgerow.dialects.headers import Headers
 from hedgerow.dialects.lenient_json import is_object, loads_or_none, text_of
@@ -69,19 +69,25 @@ class EventReader:
 
     def _read(self, event: ServerSentEvent) -> None:
         self._read_event(event)
-        if self.facts.failure is not None and not self._error_event:
+        if self.facts.failure is not None and not self.facts.given_up and not self._error_event:
             self._error_event = bytes(event.data)
 
     def _read_event(self, event: ServerSentEvent) -> None:
         raise NotImplementedError
 
     def _fail(self, error: object) -> None:
-        """The first error is the one that counts."""
-        if self.facts.failure is None:
-            self.facts.failure = self._failure(error)
+        """The first error is the one that counts; it says more than a finish reason."""
+        if self.facts.failure is None or self.facts.given_up:
+            self.facts.failure, self.facts.given_up = self._failure(error), False
 
     def _failure(self, error: object) -> Failure:
         return failure_in_band(error)
+
+    def _finish_for(self, reason: str) -> None:
+        """An answer's finish reason: one by which the server says that it broke off is a failure."""
+        self.facts.finish_reason = reason
+        if self.facts.failure is None and (failure := failure_of_finish(reason)) is not None:
+            self.facts.failure, self.facts.given_up = failure, True
 
 
 class TypedEventReader(EventReader):

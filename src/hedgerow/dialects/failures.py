@@ -13,7 +13,7 @@ from hedgerow.dialects.headers import Headers, header_value
 from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none
 from hedgerow.values.failure import Failure, FailureKind
 
-__all__ = ["failure_in_band", "failure_of_status", "retry_after_s"]
+__all__ = ["failure_in_band", "failure_of_finish", "failure_of_status", "retry_after_s"]
 
 KIND_OF_STATUS = {
     408: FailureKind.TRANSIENT,
@@ -106,6 +106,27 @@ STATUS_OF_NAME = {
     "overloaded": 529,
 }
 UNNAMED_IN_BAND_STATUS = 500
+# Finish reasons, in lower case, by which an engine says that it broke the answer off of its own accord, and the status each
+# stands for: vLLM's, SGLang's and TensorRT-LLM's abort, OpenRouter's and Mistral's error, DeepSeek's lack of resources.
+STATUS_OF_FINISH = {
+    "abort": 502,
+    "aborted": 502,
+    "cancelled": 502,
+    "canceled": 502,
+    "engine_error": 502,
+    "error": 502,
+    "failed": 502,
+    "finish_reason_error": 502,
+    "insufficient_system_resource": 503,
+    "internal_error": 502,
+    "internal_server_error": 502,
+    "interrupted": 502,
+    "model_error": 502,
+    "overloaded": 529,
+    "server_error": 502,
+    "timeout": 504,
+    "unavailable": 503,
+}
 
 
 def failure_of_status(status: int, *, headers: Headers = (), body: bytes = b"", now: datetime | None = None) -> Failure:
@@ -135,7 +156,16 @@ def failure_in_band(error: object) -> Failure:
     if any(name in SPENT_QUOTA for name in names):
         status = 429
     status = status or UNNAMED_IN_BAND_STATUS
-    return Failure(kind=_kind(status, names), status=status, error=names[0] if names else f"http_{status}")
+    name = names[0] if names else f"http_{status}"
+    return Failure(kind=_kind(status, names), status=status, error=name, in_answer=True)
+
+
+def failure_of_finish(reason: str) -> Failure | None:
+    """The failure that a finish reason stands for by which the server says that it gave up; None for all others."""
+    status = STATUS_OF_FINISH.get(reason.lower())
+    if status is None:
+        return None
+    return Failure(kind=_kind(status, ()), status=status, error=reason.lower(), in_answer=True)
 
 
 def retry_after_s(headers: Headers, *, now: datetime | None = None) -> float | None:

@@ -45,13 +45,21 @@ ABOUT_A_PART = frozenset({"mediaResolution", "partMetadata", "thought", "thought
 class GeminiReader(EventReader):
     """One attempt's reader; not shared. Its `facts` are complete after `finish`."""
 
-    __slots__ = ("_finish_reasons", "_with_output")
+    __slots__ = ("_finish_reasons", "_pieces", "_with_output")
 
     def __init__(self, headers: Headers) -> None:
-        super().__init__(headers, GeminiFraming(headers))
+        framing = GeminiFraming(headers)
+        super().__init__(headers, framing)
+        self._pieces = framing
         self.facts.service_tier = header_value(headers, b"x-gemini-service-tier")
         self._finish_reasons: dict[int, str | None] = {}  # of every candidate seen so far
         self._with_output: set[int] = set()  # candidates that have something a caller can use
+
+    def feed(self, data: bytes) -> None:
+        """More decoded bytes. The bracket that closes an array is the only end mark that Gemini has."""
+        super().feed(data)
+        if self._pieces.closed:
+            self.facts.end_mark = self.facts.ended
 
     def _read_event(self, event: ServerSentEvent) -> None:
         chunk = loads_or_none(event.data)
@@ -104,7 +112,8 @@ class GeminiReader(EventReader):
         return seen
 
     def _finish(self, index: int, reason: str) -> None:
-        self._finish_reasons[index] = self.facts.finish_reason = reason
+        self._finish_reasons[index] = reason
+        self._finish_for(reason)
         if reason in FILTERED:
             self.facts.useful = any(self._finish_reasons.get(each) not in FILTERED for each in self._with_output)
 

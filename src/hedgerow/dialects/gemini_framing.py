@@ -37,6 +37,11 @@ class GeminiFraming:
         """Was something too large to look at?"""
         return self._framing.truncated or (self._array is not None and self._array.oversized)
 
+    @property
+    def closed(self) -> bool:
+        """Has the array's closing bracket come?"""
+        return self._array is not None and self._array.closed
+
     def feed(self, data: bytes) -> list[ServerSentEvent]:
         """What these bytes complete."""
         if self.streamed is None:
@@ -52,12 +57,12 @@ class GeminiFraming:
 
 class ArrayDecoder:
     """The elements of a JSON array, each as soon as it is closed. Not shared. An element larger than `max_bytes` ends the
-    looking, and `oversized` says so."""
+    looking, and `oversized` says so. `closed`: the array has ended."""
 
-    __slots__ = ("_depth", "_escaped", "_held", "_in_text", "_max_bytes", "oversized")
+    __slots__ = ("_depth", "_escaped", "_held", "_in_text", "_max_bytes", "closed", "oversized")
 
     def __init__(self, *, max_bytes: int = MAX_BODY_BYTES) -> None:
-        self.oversized = False
+        self.oversized = self.closed = False
         self._max_bytes = max_bytes
         self._held = bytearray()
         self._depth = 0
@@ -76,6 +81,7 @@ class ArrayDecoder:
                     start = position
             else:
                 self._depth -= 1
+                self.closed = self.closed or self._depth == 0
                 if self._depth == 1:
                     element = bytes(self._held) + data[start : position + 1]
                     elements.append(ServerSentEvent(name="", data=element))

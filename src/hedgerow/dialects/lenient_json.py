@@ -8,14 +8,18 @@ import orjson
 __all__ = ["is_array", "is_object", "loads_or_none", "text_of", "whole_number", "written", "written_length"]
 
 
+class _Constant(float):
+    """NaN or an infinity. orjson refuses what is no plain float, where it would write null for these."""
+
+
 def loads_or_none(data: bytes) -> object:
-    """The value, or None if it is not JSON. Also takes what some servers send: NaN, lone surrogates, broken UTF-8."""
+    """The value, or None if it is not JSON. Also takes what some servers send: NaN, infinities, lone surrogates, broken UTF-8."""
     try:
         return orjson.loads(data)
     except ValueError:
         pass
     try:
-        return json.loads(data.decode("utf-8", "replace"))
+        return json.loads(data.decode("utf-8", "replace"), parse_constant=_Constant)
     except (ValueError, RecursionError):
         return None
 
@@ -46,7 +50,7 @@ def written(value: object) -> bytes:
     """A value that was read here, as JSON again. RecursionError if it is nested deeper than Python goes (hundreds of levels)."""
     try:
         return orjson.dumps(value)
-    except TypeError:  # half a surrogate pair, or nested deeper than orjson goes
+    except TypeError:  # half a surrogate pair, an infinity, or nested deeper than orjson goes
         return json.dumps(value, separators=(",", ":")).encode()
 
 

@@ -4,8 +4,6 @@ Owns what counts as content: text, refusal, reasoning, sound, tool names and arg
 ping, a filter result, a usage chunk or a bare finish reason is none. Runs for every chunk of every stream.
 """
 
-from types import MappingProxyType
-
 from hedgerow.dialects.event_reader import EventReader
 from hedgerow.dialects.headers import Headers
 from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number
@@ -15,8 +13,6 @@ from hedgerow.values.answer import Usage
 __all__ = ["ChatAnswerReader", "usage_of"]
 
 END_MARK = b"[DONE]"
-# Finish reasons that say the provider broke off: OpenRouter's and Mistral's, DeepSeek's.
-STATUS_OF_BREAK = MappingProxyType({"error": 502, "insufficient_system_resource": 503})
 
 
 class ChatAnswerReader(EventReader):
@@ -38,7 +34,7 @@ class ChatAnswerReader(EventReader):
     def _read_event(self, event: ServerSentEvent) -> None:
         facts = self.facts
         if event.data.startswith(END_MARK):
-            facts.ended = True
+            facts.ended = facts.end_mark = True
             return
         payload = loads_or_none(event.data)
         if event.name == "error":
@@ -88,11 +84,10 @@ class ChatAnswerReader(EventReader):
         return bool(visible_chars or hidden_chars or sound)
 
     def _finish(self, index: int, finish_reason: str) -> None:
-        self._finish_reasons[index] = self.facts.finish_reason = finish_reason
+        self._finish_reasons[index] = finish_reason
+        self._finish_for(finish_reason)
         if finish_reason == "content_filter":
             self.facts.useful = any(self._finish_reasons.get(seen) != "content_filter" for seen in self._with_output)
-        if finish_reason in STATUS_OF_BREAK:
-            self._fail({"code": STATUS_OF_BREAK[finish_reason], "type": finish_reason})
 
 
 def usage_of(usage: object) -> Usage | None:

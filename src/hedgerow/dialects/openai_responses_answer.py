@@ -44,7 +44,7 @@ class ResponseReader(TypedEventReader):
         if kind.endswith(".delta") or kind in WITHOUT_TEXT:
             self._read_delta(payload, kind)
         elif kind in ENDS:
-            self.facts.ended = True
+            self.facts.ended = self.facts.end_mark = True
             self._read_response(payload.get("response"), kind.removeprefix("response."))
         elif kind in OPENINGS:
             response = payload.get("response")
@@ -79,10 +79,11 @@ class ResponseReader(TypedEventReader):
         facts.service_tier = text_of(response.get("service_tier")) or facts.service_tier
         facts.usage = usage_of(response.get("usage")) or facts.usage
         reason = text_of(incomplete.get("reason")) if is_object(incomplete) else None
-        facts.finish_reason = reason or status or None
-        facts.useful = reason != "content_filter" and any(map(_is_useful, _items_of(response)))
         if error or status in STATUS_OF_END:
             self._fail(error or {"code": STATUS_OF_END[status], "type": status})
+        if reason or status:
+            self._finish_for(reason or status)
+        facts.useful = reason != "content_filter" and any(map(_is_useful, _items_of(response)))
 
     def _count(self, chars: int, *, visible: bool) -> None:
         facts = self.facts

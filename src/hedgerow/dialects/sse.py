@@ -4,12 +4,15 @@ Lines end in CR, LF or CRLF; comments are dropped; the last event may lack its b
 a character split between two reads is no special case.
 """
 
+import re
 from typing import NamedTuple
 
-__all__ = ["MAX_EVENT_BYTES", "EventDecoder", "ServerSentEvent"]
+__all__ = ["MAX_EVENT_BYTES", "EventBoundary", "EventDecoder", "ServerSentEvent"]
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LINE_END = rb"(?>\r\n|\r|\n)"  # atomic: the two bytes of a CRLF are never two line ends
+BLANK_LINE = re.compile(LINE_END + LINE_END)
 
 
 class ServerSentEvent(NamedTuple):
@@ -18,6 +21,48 @@ class ServerSentEvent(NamedTuple):
 
     name: str
     data: bytes
+
+
+class EventBoundary:
+    """Lets the bytes of whole events through and holds those of the begun one back, for a stream that is relayed unread: what
+    is cut off never reaches a client. An event ends where EventDecoder says that it does. Not shared.
+
+    An event larger than `max_event_bytes` is let through in parts: nothing but memory is gained by holding it.
+    """
+
+    __slots__ = ("_held", "_max_bytes", "between_events")
+
+    def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self.between_events = True
+        self._held = b""
+        self._max_bytes = max_event_bytes
+
+    def whole(self, data: bytes) -> bytes:
+        """What may go on now."""
+        if self._held:
+            data, self._held = self._held + data, b""
+        if data.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")):
+            self.between_events = True
+            return data
+        end = self._last_end(data)
+        if len(data) - end > self._max_bytes:
+            self.between_events = False
+            return data
+        self.between_events = self.between_events or end > 0
+        self._held = data[end:]
+        return data[:end]
+
+    def rest(self) -> bytes:
+        """What is left when a stream has ended well."""
+        held, self._held = self._held, b""
+        return held
+
+    def _last_end(self, data: bytes) -> int:
+        """Where the last whole event ends; 0 if none does."""
+        if b"\r" not in data:
+            return data.rfind(b"\n\n") + 2 if b"\n\n" in data else 0
+        ends = [found.end() for found in BLANK_LINE.finditer(data)]
+        return ends[-1] if ends else 0
 
 
 class EventDecoder:

@@ -40,7 +40,7 @@ def test_the_assembled_answer_is_the_sandbox_s_own_whole_answer(script, n, line_
         created_at_s=1_790_000_000,
         call=call,
         n=call.n,
-        pieces=compose(script, 12, Random(7)),
+        pieces=compose(script, call, 12, Random(7)),
         finish_reason=script.finish_reason or "stop",
         service_tier="default",
         usage=ReportedUsage(input_tokens=3, output_tokens=12 * n) if script.usage else None,

@@ -34,7 +34,7 @@ def test_the_assembled_answer_is_the_sandboxs_own_whole_answer(script: Script, l
     streamed = dialect.streamed(request)
     assert streamed is not None
     call = wire.read(STREAM, streamed.body)
-    pieces = compose(script, 12, Random(7))
+    pieces = compose(script, call, 12, Random(7))
     answer = Answer(
         id="chatcmpl-1",
         created_at_s=1_790_000_000,
