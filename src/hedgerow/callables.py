@@ -201,6 +201,9 @@ class _Call:
     def attempt_time_out(self, message: str) -> Exception:
         return TimeoutError(message)
 
+    def broken_answer(self, message: str) -> Exception:
+        return ConnectionError(message)
+
     def deadline_error(self, message: str) -> Exception:
         return TimeoutError(message)
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -18,13 +18,15 @@ from hedgerow.policy.gate import Place
 from hedgerow.policy.pilot import Flight, Pilot
 from hedgerow.policy.plan import Caller
 from hedgerow.policy.snapshot import remember, snapshot_of
+from hedgerow.race.attempt import UNREADABLE
 from hedgerow.race.driver import Race
 from hedgerow.race.order import Order
 from hedgerow.race.referee import RaceSeen
 from hedgerow.race.stream import Delivery
 from hedgerow.race.upstream import Call
 from hedgerow.record.books import Books
-from hedgerow.record.history import CLIENT, Circumstances, Origin, event_of
+from hedgerow.record.filing import Filing
+from hedgerow.record.history import CLIENT, Circumstances, Origin
 from hedgerow.record.memory import MemoryStore
 from hedgerow.record.recorder import Hook, Recorder, Store
 from hedgerow.record.state import StateFile
@@ -39,6 +41,7 @@ from hedgerow.values.request import RequestFacts, StreamedRequest, WireRequest
 __all__ = ["Hedger"]
 
 REFUSED_STREAM = frozenset({400, 422})
+MOST_UNREADABLE = 2  # streams from one model: after that its answers are asked for whole again
 POLL_S, MOST_POLLS = 0.002, 2_000
 
 
@@ -75,9 +78,9 @@ class Hedger:
         self._origin = replace(origin, source=origin.source or f"{socket.gethostname()}:{os.getpid()}")
         self._open: set[RaceSeen] = set()
         self._never_streamed: set[tuple[str, str | None]] = set()  # who answered 400 to a stream that was not asked for
+        self._unreadable = Counter[tuple[str, str | None]]()
         self._books = books or Books((), {})
-        self._loading: asyncio.Future[None] | None = None
-        self._unwritten: deque[tuple[RaceSeen, Circumstances]] = deque()
+        self._filing = Filing(self, self._books, self.recorder)
         self._random = random or Random()
         self._closed = False
 
@@ -87,6 +90,7 @@ class Hedger:
         call: Call,
         *,
         sdk_retry: int = 0,
+        retried_above: bool = False,
         ledger: Ledger | None = None,
         obstacle: str | None = None,
         places: tuple[Place, ...] | None = None,
@@ -94,7 +98,8 @@ class Hedger:
     ) -> Delivery:
         """Send one request, hedged if its plan allows; the response returned must be read to its end or closed.
 
-        sdk_retry: how often the SDK has tried it before; ledger: what those tries have cost. obstacle: why it cannot be sent
+        sdk_retry: how often the SDK has tried it before; retried_above: it will again if this try fails; ledger: what those tries
+        have cost. obstacle: why it cannot be sent
         twice, None if it can. places: where this one may go, None = as the others. facts: what its dialect read in it, if
         somebody has asked already. Raises what the call itself would raise without hedging.
         """
@@ -107,19 +112,19 @@ class Hedger:
         if whole is not None and (facts.dialect, facts.model) in self._never_streamed:
             whole = None
         order = Order(dialect=dialect, facts=facts, as_stream=whole)
-        caller = self._caller(sdk_retry, obstacle, ledger, elapsed_s)
+        caller = self._caller(sdk_retry, obstacle, ledger, elapsed_s, retried_above=retried_above)
         race = self._race(call, order, caller, places)
-        delivery = await _entered(race, ledger)
+        delivery = await self._entered(race, ledger, facts)
         if whole is None or not self._refused(race, delivery):
             return delivery
         self._never_streamed.add((facts.dialect, facts.model))
-        return await _entered(self._race(call, replace(order, as_stream=None), caller, places), ledger)
+        return await self._entered(self._race(call, replace(order, as_stream=None), caller, places), ledger, facts)
 
     @property
     def events(self) -> Iterable[Event]:
         """The store, with everything written that is over. The events of a call are otherwise written one turn of the loop
         after its answer, since no answer should wait for them."""
-        self._write()
+        self._filing.write()
         return self._store
 
     def subscribe(self, hook: Hook) -> Callable[[], None]:
@@ -179,7 +184,7 @@ class Hedger:
 
     def close(self) -> None:
         """From now on calls go through unhedged; hooks end and the store is closed. Idempotent."""
-        self._write()
+        self._filing.write()
         if self._state is not None and not self._closed:
             self._state.save(self.pilot, clean=not self._open)
         self._closed = True
@@ -202,7 +207,9 @@ class Hedger:
             ledger.began_s = now_s
         return now_s - ledger.began_s
 
-    def _caller(self, sdk_retry: int, obstacle: str | None, ledger: Ledger | None, elapsed_s: float) -> Caller:
+    def _caller(
+        self, sdk_retry: int, obstacle: str | None, ledger: Ledger | None, elapsed_s: float, *, retried_above: bool
+    ) -> Caller:
         said = current_context()
         return Caller(
             at=self.clock.utc() if self.policy.hours else None,
@@ -210,6 +217,7 @@ class Hedger:
             deadline_s=said.deadline_s,
             hedge=said.hedge,
             sdk_retry=sdk_retry,
+            retried_above=retried_above,
             spent=None if ledger is None else ledger.backups,
             elapsed_s=elapsed_s,
             obstacle="closed" if self._closed else obstacle,
@@ -232,7 +240,7 @@ class Hedger:
             said=current_context(),
             sdk_retry=caller.sdk_retry,
         )
-        umpire = Umpire(self.pilot, flight, self.clock, lambda race: self._file_away(race, seen))
+        umpire = Umpire(self.pilot, flight, self.clock, self._random, lambda race: self._file_away(race, seen))
         race = Race(call, flight.plan.rules, order, clock=self.clock, referee=umpire)
         self._begin(race, flight)
         return race
@@ -245,6 +253,19 @@ class Hedger:
         if len(places) > 1:
             flight.price_at = lambda target: books.prices_at(places[target].name, home, model, at)
 
+    async def _entered(self, race: Race, ledger: Ledger | None, facts: RequestFacts) -> Delivery:
+        """Runs a race, enters what it took in the request's ledger, and notes whose streams cannot be read."""
+        try:
+            return await race.run()
+        finally:
+            if ledger is not None:
+                ledger.attempts += len(race.attempts)
+                ledger.backups += max(0, len(race.attempts) - 1)
+            if race.order.as_stream is not None and any(attempt.broken == UNREADABLE for attempt in race.attempts):
+                self._unreadable[(facts.dialect, facts.model)] += 1
+                if self._unreadable[(facts.dialect, facts.model)] >= MOST_UNREADABLE:
+                    self._never_streamed.add((facts.dialect, facts.model))
+
     def _refused(self, race: Race, delivery: Delivery) -> bool:
         """Did the provider object to the stream that we asked for in the caller's stead? Then nobody hears of this race."""
         dialect, failed = race.order.dialect, race.outcome == "failed"
@@ -253,7 +274,7 @@ class Hedger:
         body = b"".join(race.attempts[race.chosen or 0].chunks)
         if not dialect.refuses_streaming(delivery.status, body):
             return False
-        self._unwritten = deque(entry for entry in self._unwritten if entry[0] is not race)
+        self._filing.forget(race)
         self.counts.subtract(("requests", "failed"))
         return True
 
@@ -268,29 +289,13 @@ class Hedger:
         self._open.add(race)
         self.pilot.began(flight)
 
-    def _write_soon(self) -> None:
-        """Write what is over; the first time, load the prices in the background before."""
-        loop = asyncio.get_running_loop()
-        if self._books.ready:
-            self._write()
-        elif self._loading is None:
-            self._loading = loop.run_in_executor(None, self._books.load)
-            self._loading.add_done_callback(lambda _: self._write())
-
-    def _write(self) -> None:
-        while self._unwritten:
-            race, seen = self._unwritten.popleft()
-            event = event_of(race, seen)
-            self._books.price(event, seen.flight.usual)
-            self.recorder.record(event)
+    def _save_sometimes(self) -> None:
         if self._state is not None and not self._closed:
             self._state.save_sometimes(self.pilot)
 
     def _file_away(self, race: RaceSeen, seen: Circumstances) -> None:
         """The last word: count it, let go of it, and have it written down soon."""
-        if not self._unwritten:
-            asyncio.get_running_loop().call_soon(self._write_soon)
-        self._unwritten.append((race, seen))
+        self._filing.add(race, seen, self._save_sometimes)
         self._open.discard(race)
         backups = len(race.attempts) - 1
         won = race.outcome == "answered" and bool(race.chosen)
@@ -301,16 +306,6 @@ class Hedger:
         self.counts["requests_with_cancelled_loser"] += any(
             entrant.fate is Fate.LOST for entrant in race.state.entrants
         )
-
-
-async def _entered(race: Race, ledger: Ledger | None) -> Delivery:
-    """Runs a race, and enters what it took in the request's ledger."""
-    try:
-        return await race.run()
-    finally:
-        if ledger is not None:
-            ledger.attempts += len(race.attempts)
-            ledger.backups += max(0, len(race.attempts) - 1)
 
 
 def _whole_of(dialect: Dialect, request: WireRequest, facts: RequestFacts) -> StreamedRequest | None:

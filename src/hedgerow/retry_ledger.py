@@ -3,7 +3,7 @@
 A context variable holds it, set at the SDK's first try: the tries that follow run in the same task or thread.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -13,9 +13,8 @@ __all__ = [
     "Ledger",
     "counted_tries",
     "ledger_of",
+    "most_tries",
     "next_try",
-    "sdk_may_retry",
-    "told_not_to_retry",
     "tries_before",
 ]
 
@@ -36,6 +35,7 @@ class Ledger:
 
 @dataclass(slots=True)
 class _Tries:
+    most: int
     begun: int = 0
 
 
@@ -55,9 +55,9 @@ def ledger_of(request: Request, sdk_retry: int) -> Ledger | None:
 
 
 @contextmanager
-def counted_tries() -> Generator[None]:
-    """What is sent inside are the tries of one request: for SDKs that do not say so in a header (Google's)."""
-    token = TRIES.set(_Tries())
+def counted_tries(most: int) -> Generator[None]:
+    """What is sent inside are the tries of one request, `most` at most: for SDKs that do not say so in a header (Google's)."""
+    token = TRIES.set(_Tries(most))
     try:
         yield
     finally:
@@ -76,12 +76,7 @@ def tries_before() -> int:
     return 0 if tries is None else max(0, tries.begun - 1)
 
 
-def sdk_may_retry(status: int, failed_attempts: int) -> bool:
-    """May the SDK try once more after this error (status ≥ 400)? Not after several attempts of ours, or they would be
-    multiplied; but a 429 is for its own back-off."""
-    return failed_attempts < 2 or status == 429
-
-
-def told_not_to_retry(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """An answer's headers, saying that the SDK is not to try again, whatever they said of that before."""
-    return [*((name, value) for name, value in headers if name.lower() != NOT_AGAIN[0]), NOT_AGAIN]
+def most_tries() -> int | None:
+    """How many tries there will be at most; None where nobody counts."""
+    tries = TRIES.get()
+    return None if tries is None else tries.most

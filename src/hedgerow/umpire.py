@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
+from random import Random
 
 from hedgerow.clock import Clock
 from hedgerow.dialects.rate_limits import room_left
@@ -15,14 +17,18 @@ from hedgerow.values.race import Ask, CommitOn, Entrant, Fate
 
 __all__ = ["Umpire"]
 
+PAUSE_SPREAD = 0.25
 log = logging.getLogger("hedgerow")
 
 
 class Umpire:
     """Referee. on_finished: told last, when everything is closed."""
 
-    def __init__(self, pilot: Pilot, flight: Flight, clock: Clock, on_finished: Callable[[RaceSeen], None]) -> None:
+    def __init__(
+        self, pilot: Pilot, flight: Flight, clock: Clock, random: Random, on_finished: Callable[[RaceSeen], None]
+    ) -> None:
         self._pilot, self._flight, self._clock, self._on_finished = pilot, flight, clock, on_finished
+        self._random = random
 
     def plan(self, race: RaceSeen) -> str:
         return self._flight.plan_after(len(race.attempts))
@@ -35,7 +41,12 @@ class Umpire:
         return known.chars_per_token if target and known.answers else self._flight.usual.chars_per_token
 
     def ask(self, race: RaceSeen, ask: Ask) -> Permit:
-        return self._pilot.ask(self._flight, ask, race.state.entrants, self._clock.now())
+        permit = self._pilot.ask(self._flight, ask, race.state.entrants, self._clock.now())
+        if permit.pause_s is None:
+            return permit
+        # Without it all who met an outage would come back together.
+        spread = self._random.uniform(1 - PAUSE_SPREAD, 1 + PAUSE_SPREAD)
+        return replace(permit, pause_s=permit.pause_s * spread)
 
     def failed(self, entrant: Entrant, failure: Failure) -> None:
         if self._pilot.failed(self._flight, entrant, failure, self._clock.now()):

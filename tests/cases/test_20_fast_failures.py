@@ -36,5 +36,6 @@ async def test_a_provider_that_fails_at_once_gets_no_more_than_the_budget_on_top
         await asyncio.gather(*(call(wave * 20 + number) for number in range(20)))
     await all_closed(client, hedgerow_sandbox)
     attempts = hedgerow_sandbox.stats()["started"]
-    assert 100 < attempts <= 100 + 2 + 0.05 * 100
+    # Not one more where an SDK above will try again: its spacing is better than a copy at once (behind the gateway).
+    assert 100 <= attempts <= 100 + 2 + 0.05 * 100
     assert hedgerow.hedger_of(client).stats()["backups"] == attempts - 100

@@ -13,7 +13,12 @@ import hedgerow
 from hedgerow.testing.process import SandboxProcess
 
 MESSAGES: Any = [{"role": "user", "content": "hi"}]
-FAILS = {"status": 500}
+FAILS: dict[str, Any] = {
+    "status": 500,
+    "first_token_s": 0.0,
+    "before_headers_s": 0.0,
+}  # at once: a copy would meet the same outage
+FAILS_LATE: dict[str, Any] = {"status": 500, "before_headers_s": 0.8}
 Ask = Callable[..., Any]
 
 both_ways = pytest.mark.parametrize("kind", [AsyncOpenAI, OpenAI], ids=["async", "sync"])
@@ -47,15 +52,17 @@ async def ask(client: Any, case: str, *attempts: dict[str, Any], **fields: Any) 
 
 
 @both_ways
+@pytest.mark.parametrize("fails", [FAILS, FAILS_LATE], ids=["at once", "late"])
 async def test_our_attempts_spent_on_failures_are_not_multiplied_by_the_sdks_retries(
-    kind: type, hedgerow_sandbox: SandboxProcess, hedged: Callable[..., Any]
+    kind: type, fails: dict[str, Any], hedgerow_sandbox: SandboxProcess, hedged: Callable[..., Any]
 ) -> None:
-    client = hedged(kind, hedgerow_sandbox)
+    """As many as the bare client's, and `max_backups` (2) over all tries; and the SDK is never told not to try again."""
+    client, case = hedged(kind, hedgerow_sandbox), f"21/500/{kind.__name__}/{fails['before_headers_s']}"
     with pytest.raises(openai.InternalServerError) as raised:
-        await ask(client, f"21/500/{kind.__name__}", FAILS)
-    assert len(outcomes(hedgerow_sandbox, f"21/500/{kind.__name__}")) == 3
-    assert raised.value.response.headers["hedgerow-attempts"] == "3"
-    assert raised.value.response.headers["x-should-retry"] == "false"
+        await ask(client, case, fails)
+    assert len(outcomes(hedgerow_sandbox, case)) == 3 + 2
+    assert raised.value.response.headers["hedgerow-attempts"] == "5"
+    assert "x-should-retry" not in raised.value.response.headers
 
 
 @both_ways
@@ -106,7 +113,7 @@ async def test_the_deadline_counts_from_the_first_try(
     client = hedged(kind, hedgerow_sandbox, max_backups=0, timeout_s=0.3)
     with pytest.raises(openai.APITimeoutError):
         # The SDK waits about half a second before it tries again.
-        await ask(client, f"21/deadline/{kind.__name__}", {**FAILS, "first_token_s": 0.0})
+        await ask(client, f"21/deadline/{kind.__name__}", FAILS)
     assert len(outcomes(hedgerow_sandbox, f"21/deadline/{kind.__name__}")) == 1
 
 
@@ -116,6 +123,8 @@ async def test_requests_one_after_the_other_have_ledgers_of_their_own(
 ) -> None:
     client = hedged(kind, hedgerow_sandbox)
     for number in range(3):
-        with pytest.raises(openai.InternalServerError):
-            await ask(client, f"21/own/{kind.__name__}/{number}", FAILS)
-        assert len(outcomes(hedgerow_sandbox, f"21/own/{kind.__name__}/{number}")) == 3
+        with pytest.raises(openai.InternalServerError) as raised:
+            await ask(client, f"21/own/{kind.__name__}/{number}", FAILS_LATE)
+        sent = len(outcomes(hedgerow_sandbox, f"21/own/{kind.__name__}/{number}"))
+        assert sent == 5
+        assert raised.value.response.headers["hedgerow-attempts"] == "5"

@@ -93,7 +93,7 @@ async def test_when_both_fail_the_answer_is_the_primarys(classic: Make, hedgerow
 async def test_the_sdks_retries_are_tries_of_one_request(classic: Make, hedgerow_sandbox: SandboxProcess) -> None:
     """As an SDK makes them: one after another in one task or thread, each saying its number."""
     caller, url = classic(max_backups=1), f"{hedgerow_sandbox.url}/v1/chat/completions"
-    script = scripted("x/4", *[{"status": 500}] * 4)
+    script = scripted("x/4", *[{"status": 500, "before_headers_s": 0.8}] * 4)  # late: replaced at once
 
     def headers(number: int) -> dict[str, str]:
         return {**script, "x-stainless-retry-count": str(number)}

@@ -15,7 +15,7 @@ from typing import Any
 from hedgerow.analysis.attempts import NO_TIME_S, Sent
 from hedgerow.analysis.foreseen import Outcome, SimulatedRace
 from hedgerow.dialects.failures import failure_of_status
-from hedgerow.policy.gate import Place
+from hedgerow.policy.gate import Permit, Place
 from hedgerow.policy.pilot import NOBODY, Answer, Pilot
 from hedgerow.policy.plan import Caller
 from hedgerow.race import signals as s
@@ -30,6 +30,7 @@ __all__ = ["Outcome", "simulate"]
 ENDS, ANSWER_ENDS, CHECK = 0, 1, 2
 PROGRESS_EVERY = 1_000
 HOME = Place(name="home")
+NONE_LEFT = Permit(None)  # the data have no further attempt of this request
 
 
 def simulate(
@@ -143,7 +144,7 @@ class _Run:
         at_s = action.at_s
         if at_s is None:
             return
-        if race.state.stage is Stage.RACING:
+        if race.state.stage is Stage.RACING and race.state.retry_at_s is None:
             decided_by_s, may_be_slow = self.expects(race)
             if at_s >= decided_by_s and not may_be_slow:
                 return  # tokens only put trouble off, unless they come slowly: three of four races end here
@@ -170,11 +171,10 @@ class _Run:
     def ask(self, number: int, race: SimulatedRace, ask: s.Ask, now_s: float) -> None:
         race.outcome.wanted |= ask.failed is None
         entrants = race.state.entrants
-        target = None
+        permit = NONE_LEFT
         if len(entrants) < len(race.sent.rows):
-            target = self.pilot.ask(race.flight, ask, entrants, now_s).target
-        view = self.view(race, now_s)
-        self.tell(number, race, s.Refused(now_s, view) if target is None else s.Granted(now_s, target, view), now_s)
+            permit = self.pilot.ask(race.flight, ask, entrants, now_s)
+        self.tell(number, race, s.reply(ask, permit, now_s, self.view(race, now_s)), now_s)
 
     def end(self, number: int, race: SimulatedRace, attempt: int, now_s: float) -> None:
         row = race.sent.rows[attempt]

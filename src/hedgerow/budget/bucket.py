@@ -54,6 +54,11 @@ class Bucket:
         self.sent += 1
         return True
 
+    @property
+    def empty(self) -> bool:
+        """Is there too little for any backup now, the reserve included?"""
+        return self.level + self.reserve < 1.0 - ROUNDING
+
     def refund(self, in_flight: int) -> None:
         """A backup won: its token comes back."""
         self.refunds += 1

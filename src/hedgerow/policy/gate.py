@@ -12,7 +12,7 @@ from hedgerow.budget.bucket import SMALLEST_CAP, Bucket
 from hedgerow.budget.controller import Controller
 from hedgerow.settings import Policy
 from hedgerow.values.failure import Failure, FailureKind
-from hedgerow.values.race import Ask, Entrant, Fate, RaceState
+from hedgerow.values.race import Ask, AtHome, Entrant, Fate, RaceState
 from hedgerow.values.request import Key
 
 __all__ = ["Gate", "Permit", "Place", "Seen"]
@@ -23,6 +23,7 @@ GATED_S = 600.0  # a backup target that answered a request-fatal error is asked 
 HARD_SHARE, HARD_REQUESTS, HARD_FROM = 0.45, 200, 20  # backups among the last 200 requests; a share of at least 20
 PROBE_WIN_RATE, PROBE_EVERY = 0.15, 5  # when hardly any backup wins, every fifth that is wanted is sent, to see
 ROOM_KEPT, ROOM_TOLD_S = 0.20, 60.0  # of the advertised rate limits; what was said is believed for so long
+PAUSE_S = 0.5  # before an attempt that failed at once is replaced where it failed: the SDKs' first back-off
 OBSERVED_REFUND = 0.5  # an observed wish has no outcome: half of them are taken to win
 
 
@@ -31,20 +32,27 @@ Held = TypeVar("Held")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A target as the gate sees it. `account`: the same for all places that share a key and base URL, hence their limits."""
+    """A target as the gate sees it. `account`: the same for all places that share a key and base URL, hence their limits;
+    `model`: what is asked there, None = what the request asks for."""
 
     name: str
     account: str = "home"
+    model: str | None = None
+
+    def limits(self, key: Key) -> tuple[str, str | None]:
+        """Whose limits hold for a request there: a provider counts by account and model."""
+        return self.account, self.model or key.model
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
     """The gate's answer: a `target` to send to, or the reason why not. `meant`: where it would have gone, if it was only
-    observed."""
+    observed. `pause_s`: only where an attempt has just failed, and after so many seconds."""
 
     target: int | None
     refusal: str | None = None
     meant: int = 0
+    pause_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +114,11 @@ class Gate:
             and (refusal := self._limit(self.bucket, len(entrants)))
         ):
             permit = Permit(None, refusal)
+        elif permit.pause_s is not None and self.bucket is not None and self.bucket.empty:
+            permit = Permit(None, "budget")  # nobody is kept waiting for what cannot be paid
         if permit.target is not None and self._policy.mode == "observe":
             return Permit(None, "observe", permit.target)
-        if permit.refusal is not None:
+        if permit.refusal is not None and permit.pause_s is None:
             self.refusals[permit.refusal] = self.refusals.get(permit.refusal, 0) + 1
         return permit
 
@@ -117,7 +127,7 @@ class Gate:
         which somebody should be told: its configuration is wrong."""
         if failure.kind in (FailureKind.RATE_LIMITED, FailureKind.OVERLOADED):
             asked_s = failure.retry_after_s if failure.retry_after_s is not None else HOLD_OFF_S
-            self._hold(place.account, key.model, now_s + min(max(asked_s, 0.0), LONGEST_HOLD_OFF_S), now_s)
+            self._hold(place.limits(key), now_s + min(max(asked_s, 0.0), LONGEST_HOLD_OFF_S), now_s)
         if failure.kind is not FailureKind.FATAL or not backup:
             return False
         first_time = (place, key) not in self._gated_until_s
@@ -127,7 +137,7 @@ class Gate:
 
     def note_room(self, place: Place, key: Key, room: float, now_s: float) -> None:
         """A provider said what share 0..1 of its rate limits is left for a model."""
-        limits = (place.account, key.model)
+        limits = place.limits(key)
         if room < ROOM_KEPT:
             _forget_past(self._scarce_until_s, now_s)
             self._scarce_until_s[limits] = now_s + ROOM_TOLD_S
@@ -159,15 +169,21 @@ class Gate:
         if seen.stay_home and failed is None:
             listed = [number for number in listed if places[number].account == places[0].account]
         choices = [number for number in listed if not self._is_gated(places[number], key, now_s)] + [0]
+        here = None if failed is None or ask.at_home is AtHome.NOW else places[failed.target].account
         for number in choices:
+            if places[number].account == here:
+                continue
             if kind is FailureKind.RATE_LIMITED and _was_told(places, number, entrants):
                 continue
             if failed is None and places[number] in self.queueing and self.bucket is not None:
                 continue
             if not self._is_held(places[number], key, now_s):
                 return Permit(number)
-        if kind is FailureKind.OVERLOADED and not self._replaced_before(entrants, failed):
+        overloaded = kind is FailureKind.OVERLOADED and not self._replaced_before(entrants, failed)
+        if overloaded and places[choices[0]].account != here:
             return Permit(choices[0])
+        if here is not None and kind is not FailureKind.RATE_LIMITED:
+            return Permit(None, "sdk_retry", pause_s=PAUSE_S if ask.at_home is AtHome.LATER else None)
         if failed is None and places[0] in self.queueing and not self._is_held(places[0], key, now_s):
             return Permit(None, "self_queueing")
         return Permit(None, f"rate_limited:{places[choices[-1]].name}")
@@ -177,16 +193,16 @@ class Gate:
         return any(_kind_of(entrant) is FailureKind.OVERLOADED and entrant is not failed for entrant in entrants)
 
     def _is_held(self, place: Place, key: Key, now_s: float) -> bool:
-        limits = (place.account, key.model)
+        limits = place.limits(key)
         until_s = max(self._held_until_s.get(limits, now_s), self._scarce_until_s.get(limits, now_s))
         return self.bucket is not None and until_s > now_s
 
     def _is_gated(self, place: Place, key: Key, now_s: float) -> bool:
         return self._gated_until_s.get((place, key), now_s) > now_s
 
-    def _hold(self, account: str, model: str | None, until_s: float, now_s: float) -> None:
+    def _hold(self, limits: tuple[str, str | None], until_s: float, now_s: float) -> None:
         _forget_past(self._held_until_s, now_s)
-        self._held_until_s[(account, model)] = max(until_s, self._held_until_s.get((account, model), until_s))
+        self._held_until_s[limits] = max(until_s, self._held_until_s.get(limits, until_s))
 
 
 def _forget_past(until_s: dict[Held, float], now_s: float) -> None:

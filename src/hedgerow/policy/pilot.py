@@ -203,7 +203,7 @@ class Pilot:
             self.gate.queueing = {place for place in flight.places if self._queues_on_itself(place.name)}
             seen = Seen(places=flight.places, key=flight.key, now_s=now_s, stay_home=self._has_cache(flight))
             permit = self.gate.ask(ask, entrants, seen)
-        if permit.target is None and len(entrants) == 1:
+        if permit.target is None and len(entrants) == 1 and permit.pause_s is None:
             flight.refusal = flight.refusal or permit.refusal
         if self._steered and flight.warm and (permit.target is not None or permit.refusal == "observe"):
             known, target = flight.usual, permit.meant if permit.target is None else permit.target

@@ -13,14 +13,16 @@ __all__ = ["Caller", "Limits", "Plan", "make_plan"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """What is known of who calls, and when. at: wall time (aware; None = hours do not apply). obstacle: why the caller's side
-    cannot send it twice ("body_not_replayable", "closed"). sdk_retry: how often the SDK has tried before; spent: backups of
-    those tries (None = not known), elapsed_s: since the first of them. control: it was drawn for the control share."""
+    cannot send it twice ("body_not_replayable", "closed"). sdk_retry: how often the SDK has tried before; retried_above: it will
+    again, if this try fails; spent: backups of the tries before (None = not known), elapsed_s: since the first of them. control:
+    it was drawn for the control share."""
 
     at: datetime | None = None
     segment: str | None = None
     deadline_s: float | None = None
     hedge: bool = True
     sdk_retry: int = 0
+    retried_above: bool = False
     spent: int | None = None
     elapsed_s: float = 0.0
     obstacle: str | None = None
@@ -45,15 +47,18 @@ class Limits:
         self._last_asked: tuple[object, ...] | None = None
         self._last_plan: Plan | None = None
 
-    def plan(self, facts: RequestFacts, refusal: str | None, *, counted: bool, stall_s: float | None) -> Plan:
+    def plan(
+        self, facts: RequestFacts, refusal: str | None, *, counted: bool, stall_s: float | None, retried_above: bool
+    ) -> Plan:
         """What a refusal, or none, comes to; made anew only when it differs from the last one."""
-        asked = (facts.answer_known, facts.stream, refusal, counted, stall_s)
+        asked = (facts.answer_known, facts.stream, refusal, counted, stall_s, retried_above)
         if self._last_plan is None or asked != self._last_asked:
             policy = self._policy
             verdict = refusal or ("observe" if policy.mode == "observe" else "hedge")
             may = (refusal is None, counted and policy.mode == "act")
             self._last_asked = asked
-            self._last_plan = Plan(verdict=verdict, counted=counted, rules=_rules(facts, policy, may, stall_s))
+            rules = _rules(facts, policy, may, stall_s, retried_above=retried_above)
+            self._last_plan = Plan(verdict=verdict, counted=counted, rules=rules)
         return self._last_plan
 
     def why_not(self, facts: RequestFacts, caller: Caller) -> str | None:
@@ -109,7 +114,7 @@ def make_plan(
         refusal = "off"
     elif counted and not warm:
         refusal = "cold"
-    plan = limits.plan(facts, refusal, counted=counted, stall_s=stall_s)
+    plan = limits.plan(facts, refusal, counted=counted, stall_s=stall_s, retried_above=caller.retried_above)
     return replace(plan, rules=_left(plan.rules, caller)) if caller.sdk_retry else plan
 
 
@@ -119,7 +124,9 @@ def _left(rules: RaceRules, caller: Caller) -> RaceRules:
     return replace(rules, max_backups=max(rules.max_backups - (caller.spent or 0), 0), timeout_s=timeout_s)
 
 
-def _rules(facts: RequestFacts, policy: Policy, may: tuple[bool, bool], stall_s: float | None) -> RaceRules:
+def _rules(
+    facts: RequestFacts, policy: Policy, may: tuple[bool, bool], stall_s: float | None, *, retried_above: bool
+) -> RaceRules:
     """The rules of its race. may: trigger, rerun. A call whose answer no dialect can read (an upload, a list of models)
     passes through as it is, without any of our time-outs."""
     if not facts.answer_known:
@@ -135,4 +142,5 @@ def _rules(facts: RequestFacts, policy: Policy, may: tuple[bool, bool], stall_s:
         attempt_timeout_s=policy.attempt_timeout_s,
         first_token_timeout_s=policy.first_token_timeout_s,
         stall_s=stall_s,
+        retried_above=retried_above,
     )

@@ -60,7 +60,7 @@ class Progress(NamedTuple):
 
     `connected_s`: when it got its connection (None: it still waits for one, which says nothing about the provider).
     `first_token_s`: when its first content came; `last_chunk_s` its last; `tokens` visible so far; `pace_s` seconds per token
-    lately, from the 9th token on.
+    lately, from the 9th token on. `ended`: the answer has said its end, only its connection is still open.
     """
 
     attempt: int
@@ -69,6 +69,7 @@ class Progress(NamedTuple):
     last_chunk_s: float | None = None
     tokens: float = 0.0
     pace_s: float | None = None
+    ended: bool = False
 
 
 def trouble_from(trigger: Trigger, progress: Progress, outlook: Outlook, now_s: float) -> float:
@@ -76,7 +77,7 @@ def trouble_from(trigger: Trigger, progress: Progress, outlook: Outlook, now_s: 
 
     An attempt that waits for a connection is looked at again as if it got one now: it cannot be late before.
     """
-    if outlook.limit_s is None or trigger is Trigger.OFF:
+    if outlook.limit_s is None or trigger is Trigger.OFF or progress.ended:
         return inf
     limit_s = outlook.limit_s * (1.0 if progress.attempt == 0 else BACKUP_PATIENCE)
     allowed_s = outlook.b_s + limit_s

@@ -1,7 +1,9 @@
 """One upstream call: opens it, reads it until it can be judged, and remembers what it saw. It decides nothing."""
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from hedgerow.clock import Clock
@@ -14,17 +16,23 @@ from hedgerow.race.upstream import Call, UpstreamResponse
 from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.race import CommitOn
 
-__all__ = ["Attempt", "Verdicts"]
+__all__ = ["CUT", "UNREADABLE", "Attempt", "Verdicts"]
 
 CHARS_PER_TOKEN = 4.0
 BAD_GATEWAY = 502
+EVENT_STREAM = "text/event-stream"
+LAST_BYTES_S = 0.1  # after an end mark, for the end of the body: with it the connection can be used again
+QUIET_END_S = 0.5  # a stream without end mark (Gemini's) that has said all its finish reasons: for what may follow them
+REST_S, MOST_REST_BYTES = 5.0, 1_048_576  # of an answer that has failed: what stands behind the error
+CUT, UNREADABLE = "cut", "unreadable"
 
 
 class Verdicts:
-    """Where an attempt reports to, with its number. `content` says whether the attempt has won by it; `progressed` is told of
-    each chunk of a stream that is being raced, from the 9th token on."""
+    """Where an attempt reports to, with its number. `content` says whether the attempt has won by it; `begun` is told once of
+    the first content of a stream that is put together; `progressed` of each chunk of one that is being raced, from the 9th token
+    on."""
 
-    __slots__ = ("answered", "content", "failed", "progressed")
+    __slots__ = ("answered", "begun", "content", "failed", "progressed")
 
     def __init__(
         self,
@@ -32,15 +40,19 @@ class Verdicts:
         content: Callable[[int], bool],
         answered: Callable[[int, bool], None],
         failed: Callable[[int, Failure], None],
+        begun: Callable[[int], None],
         progressed: Callable[[int], None],
     ) -> None:
-        self.content, self.answered, self.failed, self.progressed = content, answered, failed, progressed
+        self.content, self.answered, self.failed = content, answered, failed
+        self.begun, self.progressed = begun, progressed
 
 
 class Attempt:
     """What is known of one attempt. Times are on the race's clock, None = not yet. Belongs to one race.
 
     `parked`: it has won with its response open; from then on the delivery reads it and whoever ends the race closes it.
+    `reads_rest`: it has failed, and what stands behind the error is still coming. `broken`: why no answer can be made of its
+    stream, which the caller had not asked for: "cut" or "unreadable".
     """
 
     def __init__(self, number: int, target: int, reason: str, clock: Clock) -> None:
@@ -59,7 +71,8 @@ class Attempt:
         self.reader: AnswerReader | None = None
         self.error: Exception | None = None
         self.failure: Failure | None = None
-        self.parked = self.runs_on = False
+        self.parked = self.runs_on = self.reads_rest = False
+        self.broken: str | None = None
         self.rewritten: tuple[int, Sequence[tuple[bytes, bytes]]] | None = None
         self.chars_per_token = CHARS_PER_TOKEN
         self._asked_to_stream = False
@@ -81,7 +94,8 @@ class Attempt:
     def progress(self) -> Progress:
         """A snapshot for the machine."""
         first_s, last_s = self.first_token_s, self.last_chunk_s
-        return Progress(self.number, self.connected_s, first_s, last_s, self.tokens, self._pace_s())
+        ended = self.reader is not None and self.reader.facts.ended
+        return Progress(self.number, self.connected_s, first_s, last_s, self.tokens, self._pace_s(), ended)
 
     @property
     def tokens(self) -> float:
@@ -105,7 +119,7 @@ class Attempt:
                 await self._read_error(order.dialect, verdicts)
             elif commit_on is CommitOn.HEADERS:
                 self.parked = verdicts.content(self.number)
-            elif self.response.status != 200:
+            elif not 200 <= self.response.status < 300:
                 await self._read_aside(verdicts)
             else:
                 self._assembler = order.assembling_reader(self.response.headers)
@@ -114,15 +128,45 @@ class Attempt:
                 self.parked = await self._read_answer(commit_on, verdicts)
         except Exception as error:
             self.error = error
-            self.fail(call.failure_of(error), verdicts)
+            failure = call.failure_of(error)
+            # Once it has its answer's head, the client of a streaming caller does not try again by itself.
+            broke_off = self.response is not None and commit_on is CommitOn.CONTENT
+            self.fail(replace(failure, in_answer=True) if broke_off else failure, verdicts)
         finally:
             if not self.parked:
                 await self.close()
 
+    @property
+    def at_end_mark(self) -> bool:
+        """Has the answer said that nothing follows?"""
+        return self.reader is not None and self.reader.facts.end_mark
+
     async def next_chunk(self) -> bytes:
-        """The next raw bytes of an open response, looked at while they pass; b"" at the end."""
+        """The next raw bytes of an open response, looked at while they pass; b"" at the end, which is where the answer ends,
+        though its connection may stay open."""
+        if self.reader is not None and self.reader.facts.ended:
+            return await self._last_bytes(self.reader.facts.end_mark)
         assert self.response is not None
         chunk = await self.response.read()
+        return self._look_at(chunk)
+
+    async def _last_bytes(self, end_mark: bool) -> bytes:
+        """What comes behind the end of an answer, within a moment. Behind an end mark that is nothing to hand on, but the
+        trailer of a coding, without which a client takes a body for cut."""
+        assert self.response is not None
+        try:
+            async with asyncio.timeout(LAST_BYTES_S if end_mark else QUIET_END_S):
+                while chunk := await self.response.read():
+                    if not end_mark:
+                        return self._look_at(chunk)
+                    if self._decoder is not None and self._decoder.compressed:
+                        return chunk
+        except Exception:  # a connection that stays open or breaks: the answer is whole all the same
+            return b""
+        return b"" if end_mark else self._look_at(b"")
+
+    def _look_at(self, chunk: bytes) -> bytes:
+        """A chunk, or b"" for the end, and what it says."""
         now_s = self._clock.now()
         if self.reader is None or self._decoder is None:
             self.last_chunk_s = now_s
@@ -136,7 +180,7 @@ class Attempt:
             if self.last_chunk_s is not None:
                 self.longest_pause_s = max(self.longest_pause_s, now_s - self.last_chunk_s)
             self.last_chunk_s = now_s  # pings and comments are no sign of life
-            self.first_token_s = self.first_token_s or now_s
+            self.first_token_s = now_s if self.first_token_s is None else self.first_token_s
             self._marks.append((now_s, self.tokens))
         return chunk
 
@@ -179,42 +223,94 @@ class Attempt:
     async def _read_answer(self, commit_on: CommitOn, verdicts: Verdicts) -> bool:
         """True if it won with an open response, for the stream to go on with."""
         assert self.reader is not None
-        facts = self.reader.facts
+        facts, begun = self.reader.facts, False
         while chunk := await self.next_chunk():
             self.chunks.append(chunk)
-            if facts.failure is not None and not facts.content:
-                self._rewrite()
-                self.fail(facts.failure, verdicts)
+            if facts.failure is not None and not facts.given_up and not (facts.content and self._assembler is None):
+                await self._fail_in_band(facts.failure, verdicts)
                 return False
             if commit_on is CommitOn.CONTENT and (facts.content or not self.sees):
                 return verdicts.content(self.number)
+            if facts.content and not begun:
+                begun = True
+                verdicts.begun(self.number)
+            if facts.end_mark:
+                break
             if len(self._marks) == TOKENS_FOR_PACE:
                 verdicts.progressed(self.number)
-        whole = self._rewrite()
-        if facts.failure is not None:
-            self.fail(facts.failure, verdicts)
-        elif (commit_on is CommitOn.CONTENT and not facts.ended) or not whole:
-            self.fail(
-                Failure(kind=FailureKind.TRANSIENT, error="cut_before_content" if not facts.content else "cut"),
-                verdicts,
-            )
-        else:
+        if not facts.end_mark:
             await self.close()  # first, so that a caller who has the answer also has the connection back in the pool
-            verdicts.answered(self.number, facts.valid)
+        self._judge(commit_on, verdicts)
+        if facts.end_mark:
+            await self._drain()
         return False
 
-    def _rewrite(self) -> bool:
-        """Make one body of a stream that was asked for in the caller's stead. False: it was cut, and there is no whole."""
+    def _judge(self, commit_on: CommitOn, verdicts: Verdicts) -> None:
+        """Say what a body comes to that has come to its end."""
+        assert self.reader is not None
+        facts, broken = self.reader.facts, self._rewrite()
+        if broken is None and facts.failure is not None:
+            self.fail(facts.failure, verdicts)
+        elif broken is None and commit_on is CommitOn.CONTENT and not facts.ended:
+            self._fail_cut("cut" if facts.content else "cut_before_content", verdicts)
+        elif broken is not None:
+            self.broken = broken
+            self._fail_cut(broken if facts.content or broken == UNREADABLE else "cut_before_content", verdicts)
+        else:
+            verdicts.answered(self.number, facts.valid)
+
+    def _fail_cut(self, error: str, verdicts: Verdicts) -> None:
+        self.fail(Failure(kind=FailureKind.TRANSIENT, error=error, in_answer=True), verdicts)
+
+    async def _fail_in_band(self, failure: Failure, verdicts: Verdicts) -> None:
+        """An error inside the answer: told at once. If no other attempt has a better one, the caller gets all of it, so what
+        stands behind the error is read as well."""
+        if self._assembler is not None and self._assembler.streamed is True:
+            self._rewrite()
+            self.fail(failure, verdicts)
+            return
+        self.reads_rest = True
+        self.fail(failure, verdicts)
+        assert self.response is not None
+        read_bytes = 0
+        try:
+            async with asyncio.timeout(REST_S):
+                while self.reads_rest and read_bytes < MOST_REST_BYTES and (chunk := await self.response.read()):
+                    self.chunks.append(chunk)
+                    read_bytes += len(chunk)
+        except Exception:  # it has failed already; what has come of it is all there is
+            pass
+        finally:
+            self.reads_rest = False
+
+    async def _drain(self) -> None:
+        """Read to the end of a body that has said all it has to say."""
+        while await self._last_bytes(end_mark=True):
+            pass
+
+    def _rewrite(self) -> str | None:
+        """Make one body of a stream that was asked for in the caller's stead. None if that is done, or not wanted; else why there
+        is no whole: it was cut, or cannot be read."""
         reader, response = self._assembler, self.response
-        if reader is None or response is None or reader.streamed is not True:
-            return True
-        failure = reader.facts.failure
-        if failure is None and not (reader.facts.ended and reader.complete):
-            return False
-        body = reader.response() if failure is None else reader.error_response()
-        status = 200 if failure is None else failure.status or BAD_GATEWAY
+        if reader is None or response is None:
+            return None
+        if not self.sees and reader.streamed is None:
+            # In a coding nobody asked for. What calls itself one body goes to the caller as it came.
+            label = header_value(response.headers, b"content-type") or ""
+            return None if "json" in label and EVENT_STREAM not in label else UNREADABLE
+        if reader.streamed is not True:
+            return None
+        facts = reader.facts
+        if facts.failure is not None and not facts.given_up:
+            body, status = reader.error_response(), facts.failure.status or BAD_GATEWAY
+        elif not facts.ended:
+            return CUT
+        elif not reader.complete:
+            return UNREADABLE
+        else:
+            body, status = reader.response(), response.status
         self.rewritten, self.chunks = (status, assembled_headers(response.headers, body)), [body]
-        return True
+        return None
 
     def _pace_s(self) -> float | None:
         """Seconds per token over the last 8 gaps without the longest, from the 9th token on; None before."""

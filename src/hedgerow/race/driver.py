@@ -6,14 +6,16 @@ The primary runs in the caller's task, backups in tasks of their own; losers are
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from hedgerow.clock import Clock, Timer
 from hedgerow.policy.gate import Permit
 from hedgerow.policy.trouble import will_end_late
 from hedgerow.race import signals as s
-from hedgerow.race.attempt import Attempt, Verdicts
+from hedgerow.race.attempt import CUT, UNREADABLE, Attempt, Verdicts
 from hedgerow.race.foreground import Foreground
 from hedgerow.race.machine import advance, start
 from hedgerow.race.order import Order
@@ -26,6 +28,12 @@ from hedgerow.values.race import Fate, RaceRules, Stage, Trigger
 __all__ = ["Race"]
 
 log = logging.getLogger("hedgerow")
+BROKEN: Mapping[str, str] = MappingProxyType(
+    {
+        CUT: "the provider's stream ended before its end mark (upstream_stream asked for it in the caller's stead)",
+        UNREADABLE: "the provider's stream cannot be read (upstream_stream asked for it in the caller's stead)",
+    }
+)
 
 
 class Race:
@@ -62,9 +70,12 @@ class Race:
             if self.decided_s is None:
                 self._waiter = asyncio.get_running_loop().create_future()
                 await self._waiter
+            if self.chosen and (its_task := self._tasks.get(self.chosen)) is not None:
+                await asyncio.wait({its_task})  # the last bytes of its body: a moment
             return self._delivery()
         except BaseException:  # the caller leaves, or gets the error of a race that is over (then this changes nothing)
             self.tell(s.Left(self.clock.now()))
+            self._end_rests(but=None)
             raise
         finally:
             self._primary = None  # it holds us: without a cycle a finished race is freed at once, not by the collector
@@ -129,13 +140,22 @@ class Race:
         self.attempts.append(attempt)
         attempt.chars_per_token = self._referee.chars_per_token(action.target)
         verdicts = Verdicts(
-            content=self._on_content, answered=self._on_answered, failed=self._on_failed, progressed=self._on_progress
+            content=self._on_content,
+            answered=self._on_answered,
+            failed=self._on_failed,
+            begun=self._on_begun,
+            progressed=self._on_progress,
         )
-        run = attempt.run(self.call, self.order, self.state.rules.commit_on, verdicts)
+        run = attempt.run(self.call, self._order_for(action), self.state.rules.commit_on, verdicts)
         if action.attempt == 0:
             self._primary = Foreground(run, lambda rest: self._background(0, rest))
         else:
             self._background(action.attempt, run)
+
+    def _order_for(self, action: s.Launch) -> Order:
+        """What an attempt sends. Where a stream that the caller had not asked for was no answer, the next one does without."""
+        broken = any(attempt.broken is not None for attempt in self.attempts)
+        return replace(self.order, as_stream=None) if action.reason == "error" and broken else self.order
 
     def _cancel(self, number: int) -> None:
         attempt = self.attempts[number]
@@ -156,17 +176,28 @@ class Race:
             log.exception("deciding on a backup failed; none is sent")
             permit = Permit(None, "trouble")
         now_s, view = self.clock.now(), self._view(permit.target)
-        answer = s.Refused(now_s, view) if permit.target is None else s.Granted(now_s, permit.target, view)
-        self._signals.append(answer)
+        self._signals.append(s.reply(ask, permit, now_s, view))
 
     def _decide(self) -> None:
         """The answer (or that there will be none) is known: wake the caller, tell the referee. Once."""
         if self.decided_s is not None:
             return
         self.decided_s = self.clock.now()
+        self._end_rests(but=self.chosen)
         self._referee.decided(self)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    def _end_rests(self, but: int | None) -> None:
+        """Nobody needs what stands behind the errors of the other attempts."""
+        for attempt in self.attempts:
+            if not attempt.reads_rest or attempt.number == but:
+                continue
+            attempt.reads_rest = False
+            if attempt.number == 0 and self._primary is not None and self._primary.running:
+                self._primary.let_go()
+            elif (task := self._tasks.get(attempt.number)) is not None:
+                task.cancel()
 
     def _delivery(self) -> Delivery:
         """What the caller gets: the chosen attempt's answer, or its error, with the other errors as notes."""
@@ -174,9 +205,11 @@ class Race:
             raise self.call.deadline_error(f"no answer within timeout_s = {self.state.rules.timeout_s:g} s")
         attempt, failure = self.attempts[self.chosen], self.state.entrants[self.chosen].failure
         timed_out = failure is not None and failure.kind is FailureKind.TIMEOUT
-        if attempt.response is not None and attempt.error is None and not timed_out:
+        if attempt.response is not None and attempt.error is None and attempt.broken is None and not timed_out:
             return Delivery(self, attempt)
         error = attempt.error
+        if error is None and attempt.broken is not None:
+            error = self.call.broken_answer(BROKEN[attempt.broken])
         if error is None:
             error = self.call.attempt_time_out(f"attempt {self.chosen}: {failure.error if failure else 'no answer'}")
         for other in self.state.entrants:
@@ -200,6 +233,11 @@ class Race:
     def _on_content(self, number: int) -> bool:
         self.tell(s.Content(self.clock.now(), number))
         return self.state.entrants[number].fate is Fate.WON
+
+    def _on_begun(self, _number: int) -> None:
+        """Content has come to a caller who waits for all of it: from now on the stream can stall."""
+        if self.state.rules.stall_s is not None:
+            self.tell(s.Tick(self.clock.now(), self._view()))
 
     def _on_progress(self, number: int) -> None:
         """Look at a stream's pace with each of its chunks; the machine is asked only when it will end late."""

@@ -9,12 +9,13 @@ from math import inf
 from hedgerow.policy.trouble import Progress, trouble_from
 from hedgerow.race import signals as s
 from hedgerow.values.failure import Failure, FailureKind
-from hedgerow.values.race import CommitOn, Entrant, Fate, RaceRules, RaceState, Stage, Trigger
+from hedgerow.values.race import AtHome, CommitOn, Entrant, Fate, RaceRules, RaceState, Stage, Trigger
 
 __all__ = ["advance", "start"]
 
 Step = tuple[RaceState, list[s.Action]]
 
+FAST_S = 0.5  # an attempt that fails within the SDKs' first back-off has met what its replacement would meet as well
 SLACK_S = 1e-9  # a timer may come this much early by rounding
 NO_WAKE = s.Wake(None)
 
@@ -43,6 +44,8 @@ def advance(state: RaceState, signal: s.Signal) -> Step:
             return _granted(state, signal)
         case s.Refused():
             return _refused(state, signal)
+        case s.Postponed():
+            return _postponed(state, signal)
         case s.Ended():
             return _ended(state, signal)
         case s.Left():
@@ -58,6 +61,8 @@ def _begin(state: RaceState, signal: s.Begin) -> Step:
 def _tick(state: RaceState, signal: s.Tick) -> Step:
     now_s, view = signal.at_s, signal.view
     if state.rules.timeout_s is not None and now_s >= state.began_s + state.rules.timeout_s - SLACK_S:
+        if state.stage is Stage.DELIVERING and view.progress and all(progress.ended for progress in view.progress):
+            return state, [NO_WAKE]  # the answer is there, only its connection is still open
         return _over(state, "deadline", Fate.DEADLINE)
     if state.stage is Stage.DELIVERING:
         stalled = next((failure for progress in view.progress if (failure := _expired(state, progress, now_s))), None)
@@ -69,6 +74,8 @@ def _tick(state: RaceState, signal: s.Tick) -> Step:
     ]
     if expired:
         return _expire(state, expired, signal)
+    if state.retry_at_s is not None and now_s >= state.retry_at_s - SLACK_S:
+        return _retry(state, signal)
     if _trouble_at(state, now_s, view) > now_s + SLACK_S:
         return state, [_wake(state, now_s, view)]
     reason = str(state.rules.trigger)
@@ -81,7 +88,7 @@ def _expire(state: RaceState, expired: list[tuple[int, Failure]], signal: s.Tick
     for number, failure in expired:
         if state.stage is Stage.OVER:
             break
-        state, more = _fail(state, number, failure)
+        state, more = _fail(state, number, failure, signal.at_s)
         actions += [s.Cancel(number), *more]
     if state.stage is Stage.RACING and not state.wants:
         actions.append(_wake(state, signal.at_s, signal.view))
@@ -100,13 +107,13 @@ def _answered(state: RaceState, signal: s.Answered) -> Step:
     if signal.valid:
         return _commit(state, signal.attempt, signal.at_s, complete=True)
     state = _with_fate(state, signal.attempt, Fate.KEPT)
-    return (state, []) if state.live or state.wants else _last_resort(state)
+    return (state, []) if _goes_on(state) else _last_resort(state)
 
 
 def _failed(state: RaceState, signal: s.Failed) -> Step:
     if not _runs(state, signal.attempt):
         return state, []
-    state, actions = _fail(state, signal.attempt, signal.failure)
+    state, actions = _fail(state, signal.attempt, signal.failure, signal.at_s)
     if state.stage is Stage.RACING and not state.wants:
         actions.append(_wake(state, signal.at_s, signal.view))
     return state, actions
@@ -132,7 +139,27 @@ def _refused(state: RaceState, signal: s.Refused) -> Step:
         return state, []
     by_trigger = state.wants == str(state.rules.trigger)
     state = state._replace(wants=None, trigger_spent=state.trigger_spent or by_trigger)
+    return (state, [_wake(state, signal.at_s, signal.view)]) if _goes_on(state) else _last_resort(state)
+
+
+def _postponed(state: RaceState, signal: s.Postponed) -> Step:
+    if state.wants is None or state.stage is not Stage.RACING:
+        return state, []
+    state = state._replace(wants=None, retry_at_s=signal.until_s, retry_of=signal.failed)
+    return state, [_wake(state, signal.at_s, signal.view)]
+
+
+def _retry(state: RaceState, signal: s.Tick) -> Step:
+    """The pause before a replacement is over."""
+    failed, state = state.retry_of, state._replace(retry_at_s=None, retry_of=None)
+    if state.room:
+        return state._replace(wants="error"), [s.Ask("error", failed=failed)]
     return (state, [_wake(state, signal.at_s, signal.view)]) if state.live else _last_resort(state)
+
+
+def _goes_on(state: RaceState) -> bool:
+    """Does anything run that may still answer, or will?"""
+    return bool(state.live) or state.wants is not None or state.retry_at_s is not None
 
 
 def _ended(state: RaceState, signal: s.Ended) -> Step:
@@ -169,18 +196,31 @@ def _judged(entrant: Entrant, winner: int) -> Entrant:
     return Entrant(number, target, reason, started_s, Fate.LOST) if fate is Fate.LIVE else entrant
 
 
-def _fail(state: RaceState, number: int, failure: Failure) -> Step:
+def _fail(state: RaceState, number: int, failure: Failure, now_s: float) -> Step:
     """One attempt failed: end the race, ask for the next attempt, wait for the others, or finish."""
     state = _with_fate(state, number, Fate.FAILED, failure)
-    if failure.kind is FailureKind.FATAL and number == 0:
+    if failure.kind in (FailureKind.FATAL, FailureKind.CALLER_LIMIT) and number == 0:
         losers = [entrant.number for entrant in state.live]
         for loser in losers:
             state = _with_fate(state, loser, Fate.LOST)
         state, last = _finish(state, "failed")
         return state, [s.GiveUp(0), *map(s.Cancel, losers), *last]
+    if state.retry_at_s is not None and state.rules.retried_above and not state.live:
+        return _last_resort(state)
     if failure.may_start_next and state.rules.may_rerun and state.room and state.wants is None:
-        return state._replace(wants="error"), [s.Ask("error", failed=number)]
-    return (state, []) if state.live or state.wants else _last_resort(state)
+        return state._replace(wants="error"), [s.Ask("error", failed=number, at_home=_at_home(state, number, now_s))]
+    return (state, []) if _goes_on(state) else _last_resort(state)
+
+
+def _at_home(state: RaceState, number: int, now_s: float) -> AtHome:
+    """May this failed attempt be replaced where it failed? At once if it failed late, or if no client above would try again
+    because it has got a 2xx; else the spacing of the tries is what saves a call from a short outage."""
+    entrant = state.entrants[number]
+    failure = entrant.failure
+    late = now_s - entrant.started_s > FAST_S
+    if late or failure is None or failure.in_answer or failure.kind is FailureKind.TIMEOUT:
+        return AtHome.NOW
+    return AtHome.NEVER if state.rules.retried_above and not state.live else AtHome.LATER
 
 
 def _last_resort(state: RaceState) -> Step:
@@ -204,7 +244,7 @@ def _over(state: RaceState, outcome: str, fate: Fate) -> Step:
 
 
 def _finish(state: RaceState, outcome: str) -> Step:
-    return state._replace(stage=Stage.OVER, wants=None), [NO_WAKE, s.Finish(outcome)]
+    return state._replace(stage=Stage.OVER, wants=None, retry_at_s=None, retry_of=None), [NO_WAKE, s.Finish(outcome)]
 
 
 def _wake(state: RaceState, now_s: float, view: s.View) -> s.Wake:
@@ -214,9 +254,16 @@ def _wake(state: RaceState, now_s: float, view: s.View) -> s.Wake:
         soonest_s = state.began_s + rules.timeout_s
     if rules.stall_s is not None:
         for seen in view.progress:
-            if seen.first_token_s is not None and seen.last_chunk_s and seen.last_chunk_s + rules.stall_s > now_s:
+            if (
+                seen.first_token_s is not None
+                and seen.last_chunk_s is not None
+                and not seen.ended
+                and seen.last_chunk_s + rules.stall_s > now_s
+            ):
                 soonest_s = min(soonest_s, seen.last_chunk_s + rules.stall_s)
     if state.stage is Stage.RACING:
+        if state.retry_at_s is not None:
+            soonest_s = min(soonest_s, state.retry_at_s)
         soonest_s = min(soonest_s, _trouble_at(state, now_s, view))
         for limit_s in (rules.attempt_timeout_s, rules.first_token_timeout_s):
             if limit_s is not None:
@@ -249,6 +296,8 @@ def _trouble_at(state: RaceState, now_s: float, view: s.View) -> float:
 def _expired(state: RaceState, progress: Progress, now_s: float) -> Failure | None:
     """The time-out of ours that this attempt has run out of; both count from its own start."""
     rules, age_s = state.rules, now_s - state.entrants[progress.attempt].started_s + SLACK_S
+    if progress.ended:
+        return None
     begun, heard_s = progress.first_token_s is not None, progress.last_chunk_s
     if rules.stall_s is not None and begun and heard_s is not None and now_s - heard_s + SLACK_S >= rules.stall_s:
         return Failure(kind=FailureKind.TIMEOUT, error="stall")
@@ -273,4 +322,4 @@ def _with_fate(state: RaceState, number: int, fate: Fate, failure: Failure | Non
     old = state.entrants[number]
     new = Entrant(old.number, old.target, old.reason, old.started_s, fate, failure)
     entrants = (*state.entrants[:number], new, *state.entrants[number + 1 :])
-    return RaceState(state.rules, state.began_s, state.stage, entrants, state.trigger_spent, state.wants)
+    return state._replace(entrants=entrants)

@@ -7,6 +7,7 @@ comes as a snapshot with each Tick.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hedgerow.policy.gate import Permit
 from hedgerow.policy.trouble import NOTHING_LATE, Outlook, Progress
 from hedgerow.values.failure import Failure
 from hedgerow.values.race import Ask
@@ -26,11 +27,13 @@ __all__ = [
     "Granted",
     "Launch",
     "Left",
+    "Postponed",
     "Refused",
     "Signal",
     "Tick",
     "View",
     "Wake",
+    "reply",
 ]
 
 
@@ -112,6 +115,16 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Postponed:
+    """The attempt `failed` may be replaced, but only where it failed, and not before `until_s`."""
+
+    at_s: float
+    failed: int
+    until_s: float
+    view: View = BLIND
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The committed stream is over; `failure` if it was cut or ended in an error."""
 
@@ -124,6 +137,15 @@ class Left:
     """The caller has gone: cancelled, closed the response, or dropped it unread."""
 
     at_s: float
+
+
+def reply(ask: Ask, permit: Permit, at_s: float, view: View) -> Granted | Refused | Postponed:
+    """What an answer to an Ask is to the machine."""
+    if permit.target is not None:
+        return Granted(at_s, permit.target, view)
+    if permit.pause_s is not None and ask.failed is not None:
+        return Postponed(at_s, ask.failed, at_s + permit.pause_s, view)
+    return Refused(at_s, view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,5 +192,5 @@ class Finish:
     outcome: str
 
 
-Signal = Begin | Tick | Content | Answered | Failed | Granted | Refused | Ended | Left
+Signal = Begin | Tick | Content | Answered | Failed | Granted | Refused | Postponed | Ended | Left
 Action = Launch | Cancel | Wake | Ask | Commit | GiveUp | Finish

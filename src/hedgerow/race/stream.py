@@ -51,7 +51,7 @@ class Delivery:
         self._prefix = attempt.chunks
         self._live = race.state.stage is Stage.DELIVERING
         self._next = 0
-        self._cut_off = False
+        self._cut_off = self._told = False
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -109,6 +109,10 @@ class Delivery:
             self._raise_if_cut_off()
             raise StopAsyncIteration
         self._race.mark_delivered()
+        if self._attempt.at_end_mark and not self._told:
+            # The answer is whole: no clock of ours runs any more, though its connection may stay open.
+            self._told = True
+            self._race.tell(s.Ended(self._race.clock.now(), self._verdict()))
         return chunk
 
     async def aclose(self) -> None:
@@ -126,6 +130,10 @@ class Delivery:
 
     async def _end(self, failure: Failure | None) -> None:
         self._live = False
+        if self._told:
+            await self._attempt.close()
+            self._race.reap()
+            return
         self._cut_off = self._race.state.stage is Stage.OVER  # ended already, though not by its reader
         self._race.tell(s.Ended(self._race.clock.now(), failure))
         await self._attempt.close()

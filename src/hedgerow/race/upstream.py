@@ -52,6 +52,10 @@ class Call(Protocol):
         """The error a caller of this carrier expects for an attempt that ran out of time."""
         ...
 
+    def broken_answer(self, message: str) -> Exception:
+        """The error a caller of this carrier expects for an answer that broke off."""
+        ...
+
     def deadline_error(self, message: str) -> Exception:
         """The error a caller expects when the whole request ran out of time: not to be retried."""
         ...

@@ -37,6 +37,7 @@ Client = TypeVar("Client")
 BACKEND = "GOOGLE_GENAI_HTTP_CLIENT"
 HEDGE_IT = "hedgerow.hedged(client)"
 PUBLIC_URL = "https://generativelanguage.googleapis.com/"
+DEFAULT_TRIES = 5  # of the SDK, where retries are on and nothing else is said
 ITS_CLIENTS = ("httpx_client", "httpx_async_client", "aiohttp_client")
 # What httpx2's transports take of the arguments of a client.
 TRANSPORT_ARGUMENTS = frozenset({"verify", "cert", "trust_env", "http1", "http2", "limits", "proxy"})
@@ -177,10 +178,24 @@ def _counting(its_own: Callable[..., Any]) -> Callable[..., Any]:
     """The SDK's `_request`, under which its own retries are made: they are tries of one request."""
 
     def request(self: Any, *args: Any, **options: Any) -> Any:
-        with counted_tries():
+        with counted_tries(_most_tries(self, *args[1:], **options)):
             return its_own(self, *args, **options)
 
     return request
+
+
+def _most_tries(api: Any, http_options: Any = None, *_: object, **__: object) -> int:
+    """How often the SDK will send a request: once, unless the client's or the request's own options say otherwise."""
+    given = _field(http_options, "retry_options") or api._http_options.retry_options
+    if not given:
+        return 1
+    attempts = _field(given, "attempts")
+    return DEFAULT_TRIES if attempts is None else max(1, attempts)
+
+
+def _field(options: Any, name: str) -> Any:
+    """Of the SDK's options, which may be a model of its or a dict."""
+    return cast("dict[str, Any]", options).get(name) if isinstance(options, dict) else getattr(options, name, None)
 
 
 def _with_loose_streams(its_own: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
@@ -189,7 +204,7 @@ def _with_loose_streams(its_own: Callable[..., Coroutine[Any, Any, Any]]) -> Cal
     stream closes it."""
 
     async def request(self: Any, *args: Any, **options: Any) -> Any:
-        with counted_tries():
+        with counted_tries(_most_tries(self, *args[1:], **options)):
             response: Any = await its_own(self, *args, **options)
         if isinstance(response.response_stream, httpx2.Response):
             response.__class__ = _subclass(response, {"__aiter__": _class_of(response).async_segments})

@@ -4,6 +4,7 @@ client's transport with the same settings."""
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from os import PathLike
+from typing import NoReturn
 
 import httpx2
 
@@ -16,8 +17,9 @@ from hedgerow.record.recorder import Store
 from hedgerow.settings import Policy, Target
 from hedgerow.sync_hedger import SyncHedger
 from hedgerow.transports.httpx2_portal import OnPortal, Wrap, answered, handed_on, next_chunk
-from hedgerow.transports.httpx2_private import refuse_classic
+from hedgerow.transports.httpx2_private import refuse_others
 from hedgerow.transports.httpx2_transport import AsyncTransport, ledger_for
+from hedgerow.transports.misplaced import refuse_request, wrong_client
 from hedgerow.transports.options import Hedging
 
 __all__ = ["Transport"]
@@ -59,11 +61,19 @@ class Transport(OnPortal, httpx2.BaseTransport):
     def _init(self, inner: httpx2.BaseTransport, hedger: SyncHedger, wrap: Wrap) -> None:
         if isinstance(inner, Transport):
             raise UnsupportedError("this transport is hedged already: hedging it again would multiply the backups")
-        refuse_classic(inner)
+        refuse_others(inner, asynchronous=False)
         self._set_up(inner, hedger, wrap)
         self._inner = inner
 
+    async def __aenter__(self) -> NoReturn:
+        raise wrong_client("Transport")
+
+    async def handle_async_request(self, _request: object) -> NoReturn:
+        """Refuses the request of an asynchronous client."""
+        raise wrong_client("Transport")
+
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        refuse_request(request, "Transport")
         response, body = portal().run(answered(self._hedged(), _readable(request), ledger_for(request)))
         return handed_on(response, body, _Body)
 
@@ -89,7 +99,7 @@ class _Body(httpx2.SyncByteStream):
             raise
 
     def close(self) -> None:
-        self._portal.run(self._delivery.aclose())
+        self._portal.conclude(self._delivery.aclose)
 
 
 def _readable(request: httpx2.Request) -> httpx2.Request:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from os import PathLike
+from typing import NoReturn
 
 import httpx2
 
@@ -12,11 +13,13 @@ from hedgerow.engine import Hedger
 from hedgerow.errors import UnsupportedError
 from hedgerow.race.stream import Delivery
 from hedgerow.record.recorder import Store
-from hedgerow.retry_ledger import Ledger, ledger_of, next_try, sdk_may_retry, told_not_to_retry, tries_before
+from hedgerow.retry_ledger import Ledger, ledger_of, next_try, tries_before
 from hedgerow.settings import Policy, Target
-from hedgerow.transports.httpx2_private import refuse_classic, refuse_http2
+from hedgerow.transports.httpx2_private import refuse_http2, refuse_others
 from hedgerow.transports.httpx2_upstream import Httpx2Call, Httpx2Response, Route, TimeOut
+from hedgerow.transports.misplaced import refuse_request, wrong_client
 from hedgerow.transports.options import Hedging
+from hedgerow.transports.sdk_requests import fresh_credentials, retried_above
 from hedgerow.transports.targets import request_for
 from hedgerow.values.request import StreamedRequest, WireRequest
 
@@ -80,23 +83,33 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
     ) -> None:
         if isinstance(inner, AsyncTransport):
             raise UnsupportedError("this transport is hedged already: hedging it again would multiply the backups")
-        refuse_classic(inner)
+        refuse_others(inner, asynchronous=True)
         refuse_http2(inner)
         self.hedger = hedger
         self._inner, self._targets, self._choose, self._deadline = inner, tuple(targets), choose, deadline
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        refuse_request(request, "AsyncTransport")
         return await self.send(request, ledger_for(request))
+
+    def __enter__(self) -> NoReturn:
+        raise wrong_client("AsyncTransport")
+
+    def handle_request(self, _request: object) -> NoReturn:
+        """Refuses the request of a synchronous client."""
+        raise wrong_client("AsyncTransport")
 
     async def send(self, request: httpx2.Request, ledger: Ledger | None) -> httpx2.Response:
         """Sends a request whose ledger the caller has looked up in its own context."""
         body = _body_of(request)
         wire = WireRequest(method=request.method, path=request.url.path, headers=tuple(request.headers.raw), body=body)
-        call = Httpx2Call(request, self._route(request, body), self._deadline)
+        sdk_retry = _sdk_retry(request)
+        call = Httpx2Call(request, self._route(request, body), self._deadline, fresh_credentials())
         delivery = await self.hedger.send(
             wire,
             call,
-            sdk_retry=_sdk_retry(request),
+            sdk_retry=sdk_retry,
+            retried_above=retried_above(request, sdk_retry),
             ledger=ledger,
             obstacle="body_not_replayable" if body is None else None,
         )
@@ -152,14 +165,10 @@ def _sdk_retry(request: httpx2.Request) -> int:
 
 
 def _headers(delivery: Delivery, ledger: Ledger | None) -> list[tuple[bytes, bytes]]:
-    """As the provider sent them. An error after several attempts says how many there were, and whether more are of use."""
+    """As the provider sent them. An error after several attempts says how many there were, those of the SDK's tries included."""
     headers = list(delivery.headers)
-    if delivery.status < 400 or delivery.failed_attempts < 2:
-        return headers
-    if ledger is not None:
+    if delivery.status >= 400 and ledger is not None and ledger.attempts > 1:
         headers.append((b"hedgerow-attempts", str(ledger.attempts).encode()))
-    if not sdk_may_retry(delivery.status, delivery.failed_attempts):
-        headers = told_not_to_retry(headers)
     return headers
 
 
@@ -181,7 +190,10 @@ def _copy_of(request: httpx2.Request, as_stream: StreamedRequest | None) -> http
     if as_stream is not None:
         url, headers, stream = _url_of(url, as_stream), headers.copy(), httpx2.ByteStream(as_stream.body)
         headers["content-length"] = str(len(as_stream.body))
-    return httpx2.Request(request.method, url, headers=headers, stream=stream, extensions=dict(request.extensions))
+    copied = httpx2.Request(request.method, url, headers=headers, stream=stream, extensions=dict(request.extensions))
+    if isinstance(stream, httpx2.ByteStream):
+        copied.read()  # as the caller's own is: a transport of aiohttp's sends what is not as a stream, an empty body included
+    return copied
 
 
 def _url_of(url: httpx2.URL, as_stream: StreamedRequest) -> httpx2.URL:

@@ -1,6 +1,7 @@
 """httpx2 behind the upstream interface: one request, and how to send it to each of its targets."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from inspect import isawaitable
 from types import AsyncGeneratorType
 from typing import Any
@@ -14,6 +15,7 @@ from hedgerow.values.request import StreamedRequest
 
 __all__ = ["Httpx2Call", "Httpx2Response"]
 
+log = logging.getLogger("hedgerow")
 TRANSIENT = (httpx2.ConnectError, httpx2.ReadError, httpx2.WriteError, httpx2.CloseError, httpx2.RemoteProtocolError)
 Route = Callable[[int, StreamedRequest | None], tuple[httpx2.AsyncBaseTransport, httpx2.Request]]
 TimeOut = Callable[[str, httpx2.Request], Exception]
@@ -52,35 +54,61 @@ class Httpx2Call:
     """One request.
 
     `route` gives the transport and a fresh request for a target, asking for a stream if given; `deadline` makes the error for a
-    request that ran out of its `timeout_s` (the SDK's own, so that it is not retried)."""
+    request that ran out of its `timeout_s` (the SDK's own, so that it is not retried); `credentials` gives the headers with the
+    caller's key as they would be now."""
 
-    def __init__(self, request: httpx2.Request, route: Route, deadline: TimeOut | None = None) -> None:
-        self._request, self._route, self._deadline = request, route, deadline
+    def __init__(
+        self,
+        request: httpx2.Request,
+        route: Route,
+        deadline: TimeOut | None = None,
+        credentials: Callable[[], Awaitable[Mapping[str, str]]] | None = None,
+    ) -> None:
+        self._request, self._route, self._deadline, self._credentials = request, route, deadline, credentials
+        self._has_failed = False
 
     async def open(self, target: int, notes: ConnectionNotes, as_stream: StreamedRequest | None) -> Httpx2Response:
         transport, request = self._route(target, as_stream)
+        if target == 0 and self._has_failed and self._credentials is not None:
+            await _refresh(request, self._credentials)
         if is_plain(transport):
             request.extensions["trace"] = _Trace(notes, request.extensions)
         else:
             notes.connected(reused=False)  # it does not say when it has a connection
         try:
-            return Httpx2Response(await transport.handle_async_request(request))
+            response = Httpx2Response(await transport.handle_async_request(request))
+            self._has_failed = self._has_failed or response.status >= 400
+            return response
         except httpx2.PoolTimeout as error:
             raise _named(error, transport, request) from error
 
     def failure_of(self, error: Exception) -> Failure:
+        self._has_failed = True
         kind = FailureKind.LOCAL
         if isinstance(error, TRANSIENT):
             kind = FailureKind.TRANSIENT
-        elif isinstance(error, httpx2.TimeoutException) and not isinstance(error, httpx2.PoolTimeout):
-            kind = FailureKind.TIMEOUT
+        elif isinstance(error, httpx2.TimeoutException):
+            kind = FailureKind.CALLER_LIMIT
         return Failure(kind=kind, error=type(error).__name__)
 
     def attempt_time_out(self, message: str) -> Exception:
         return httpx2.ReadTimeout(message, request=self._request)
 
+    def broken_answer(self, message: str) -> Exception:
+        return httpx2.RemoteProtocolError(message, request=self._request)
+
     def deadline_error(self, message: str) -> Exception:
         return self._deadline(message, self._request) if self._deadline else self.attempt_time_out(message)
+
+
+async def _refresh(request: httpx2.Request, credentials: Callable[[], Awaitable[Mapping[str, str]]]) -> None:
+    """A replacement goes with the key that the SDK would send now, as its own next try would."""
+    try:
+        fresh = await credentials()
+    except Exception:  # the provider of the key failed; the key from before may still be good
+        log.debug("the key could not be asked for again", exc_info=True)
+        return
+    request.headers.update({name: value for name, value in fresh.items() if name in request.headers})
 
 
 class _Trace:

@@ -1,15 +1,18 @@
 """Which SDK clients can be hedged, and what hedging needs to know of them."""
 
+import copy
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from inspect import getattr_static
+from typing import Any, cast
 
 import httpx2
 
 from hedgerow.errors import UnsupportedError
 from hedgerow.transports.httpx2_private import AnyHttpClient, http_client_of, is_classic, is_http_client
+from hedgerow.transports.sdk_requests import announcing
 from hedgerow.transports.targets import Home
 
 __all__ = ["SdkClient", "described", "name_of"]
@@ -56,9 +59,36 @@ def described(client: object) -> SdkClient:
         http_client=http_client,
         home=Home(str(sdk.base_url), getattr(sdk, "api_key", None) or getattr(sdk, "auth_token", None)),
         host=sdk.base_url.host,
-        rebuilt=lambda inside: sdk.copy(http_client=inside),
+        rebuilt=partial(_over, sdk),
         deadline=None if is_classic(http_client) and not _lets_through(sdk) else partial(_time_out, sdk_name),
     )
+
+
+def _over(sdk: Any, http_client: object) -> Any:
+    """The same client over another HTTP client, all of its settings and what a subclass has added kept."""
+    kind = cast(type[Any], type(sdk))
+    if _makes_resources_when_asked(kind):
+        copied = copy.copy(sdk)
+        for name in list(cast("dict[str, object]", vars(copied))):
+            if isinstance(getattr_static(kind, name, None), cached_property):
+                delattr(copied, name)  # made for the client it was copied from
+        copied._client = http_client
+        return announcing(copied)
+    try:
+        copied = sdk.copy(http_client=http_client)
+    except TypeError as error:
+        raise UnsupportedError(
+            f"a {name_of(sdk)} cannot be copied by its own copy() ({error}): give its class a copy() that passes its own "
+            "arguments on, or hand the transport to the client: http_client=httpx2.Client(transport=hedgerow.Transport(…))"
+        ) from error
+    copied._strict_response_validation = sdk._strict_response_validation
+    return announcing(copied)
+
+
+def _makes_resources_when_asked(kind: type[Any]) -> bool:
+    """Are `.chat` and `.messages` made on first use? Older SDKs make them with the client, and tie them to it."""
+    made = [getattr_static(kind, name, None) for name in ("chat", "messages")]
+    return any(isinstance(each, cached_property) for each in made)
 
 
 def name_of(value: object) -> str:

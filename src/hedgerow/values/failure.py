@@ -13,7 +13,8 @@ class FailureKind(Enum):
     OVERLOADED = "overloaded"  # 503, 529: one replacement at once, then the target is left alone for a while
     RATE_LIMITED = "rate_limited"  # 429: only a target with another key or base URL may help
     FATAL = "fatal"  # 400, 401, 404…, spent quota: every copy would fail the same way
-    TIMEOUT = "timeout"  # an attempt ran out of one of our own or the SDK's time-outs
+    TIMEOUT = "timeout"  # an attempt ran out of one of our own time-outs
+    CALLER_LIMIT = "caller_limit"  # the caller's own connect, read or pool time-out: it ends the try, as without us
     LOCAL = "local"  # our own side failed (a full pool, an unusable URL): a copy would meet the same
 
 
@@ -21,15 +22,17 @@ class FailureKind(Enum):
 class Failure:
     """One attempt's failure. `status` is the HTTP status, or the one an in-band error stands for; `error` its class or code.
 
-    `retry_after_s`: what the provider asked for, uncapped, None if it did not.
+    `retry_after_s`: what the provider asked for, uncapped, None if it did not. `in_answer`: it came in place of an answer under
+    a 2xx, or broke one off, so that no client above would send the request again.
     """
 
     kind: FailureKind
     status: int | None = None
     error: str = ""
     retry_after_s: float | None = None
+    in_answer: bool = False
 
     @property
     def may_start_next(self) -> bool:
         """May another attempt start because of this failure (budget permitting)?"""
-        return self.kind not in (FailureKind.FATAL, FailureKind.LOCAL)
+        return self.kind not in (FailureKind.FATAL, FailureKind.LOCAL, FailureKind.CALLER_LIMIT)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hedgerow.values.failure import Failure
 
-__all__ = ["Ask", "CommitOn", "Entrant", "Fate", "RaceRules", "RaceState", "Stage", "Trigger"]
+__all__ = ["Ask", "AtHome", "CommitOn", "Entrant", "Fate", "RaceRules", "RaceState", "Stage", "Trigger"]
 
 
 class Trigger(StrEnum):
@@ -19,6 +19,14 @@ class Trigger(StrEnum):
     FIRST_TOKEN = "first_token"
     RESPONSE = "response"
     OFF = "off"
+
+
+class AtHome(Enum):
+    """May an attempt that failed be replaced where it failed? Another key or base URL may always be asked."""
+
+    NOW = "now"
+    LATER = "later"  # after a pause: what failed at once would meet the same
+    NEVER = "never"  # the client above will try again, with its own spacing
 
 
 class CommitOn(Enum):
@@ -55,6 +63,9 @@ class RaceRules:
 
     `stall_s`: a stream that has begun and then says nothing for so long has failed.
 
+    `retried_above`: if this try fails, the client above sends the request again, with its own spacing. If not, an attempt that
+    failed at once is replaced where it failed after a pause.
+
     `may_trigger`: a late attempt may be backed up. `may_rerun`: a failed attempt may be replaced. Both are False for what
     is not safe to run twice.
     """
@@ -69,6 +80,7 @@ class RaceRules:
     attempt_timeout_s: float | None = None
     first_token_timeout_s: float | None = None
     stall_s: float | None = None
+    retried_above: bool = False
 
 
 class Entrant(NamedTuple):
@@ -85,7 +97,8 @@ class Entrant(NamedTuple):
 class RaceState(NamedTuple):
     """A moment of a race. `trigger_spent`: a late attempt asked for a backup and was refused; it does not ask again.
 
-    `wants` is the reason of a request for a backup that has not been answered yet.
+    `wants` is the reason of a request for a backup that has not been answered yet. `retry_at_s`: when the failed attempt
+    `retry_of` is to be replaced.
     """
 
     rules: RaceRules
@@ -94,6 +107,8 @@ class RaceState(NamedTuple):
     entrants: tuple[Entrant, ...] = ()
     trigger_spent: bool = False
     wants: str | None = None
+    retry_at_s: float | None = None
+    retry_of: int | None = None
 
     @property
     def live(self) -> tuple[Entrant, ...]:
@@ -108,7 +123,9 @@ class RaceState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """May another attempt start? The answer is Granted or Refused. `failed` is the attempt whose failure asks, if any."""
+    """May another attempt start? The answer is Granted, Refused or Postponed. `failed` is the attempt whose failure asks, if any;
+    `at_home`: whether it may be replaced where it failed."""
 
     reason: str
     failed: int | None = None
+    at_home: AtHome = AtHome.NOW

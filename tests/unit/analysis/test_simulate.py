@@ -80,7 +80,10 @@ def test_resend_stops_the_late_attempt_when_the_next_one_starts(send) -> None:
 
 def test_a_failure_is_replaced_at_once_and_a_fatal_one_is_not(send) -> None:
     failed = {"status": 500, "ttft_s": 0.2}
-    assert after_warm_up(send, failed, {}, {}).launched_s == pytest.approx([AT_S, AT_S + 0.2])
+    paused_s = 0.5  # it failed at once: where it failed a copy would meet the same
+    assert after_warm_up(send, failed, {}, {}).launched_s == pytest.approx([AT_S, AT_S + 0.2 + paused_s])
+    late = {"status": 500, "ttft_s": 0.6}
+    assert after_warm_up(send, late, {}, {}).launched_s == pytest.approx([AT_S, AT_S + 0.6])
     fatal = after_warm_up(send, {"status": 400, "ttft_s": 0.2}, {}, {})
     assert (fatal.launched_s, fatal.winner, fatal.response_s) == ([AT_S], None, None)
     assert fatal.decided_s == pytest.approx(AT_S + 0.2)
