@@ -1,16 +1,19 @@
 """How each API wants to be spoken to from the middle: where its paths begin, where keys stand, what its errors look like."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 import orjson
 
-from hedgerow.dialects.lenient_json import is_object, loads_or_none
+from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none
 from hedgerow.values.request import WireRequest
 
 __all__ = ["APIS", "Api", "Trouble", "api_of"]
 
+MARKUP = re.compile(r"<(style|script)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+MOST_PAGE_BYTES, MOST_TOLD = 20_000, 300
 STREAM_ENDS = b"data: [DONE]\n\n"
 OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 ANTHROPIC_TYPES = {
@@ -146,6 +149,18 @@ class Gemini:
 
 
 APIS: Mapping[str, Api] = {"openai": OpenAI(), "anthropic": Anthropic(), "gemini": Gemini()}
+
+
+def error_in_api(api: Api, status: int, body: bytes) -> bytes:
+    """The body of a provider's error in the API's own form. As it came, if it has that form; else (a page of the proxy in front
+    of it, a text, nothing) a body of ours that tells it, where every client of the API looks for an error."""
+    said = loads_or_none(body)
+    first = said[0] if is_array(said) and said else said
+    if is_object(first) and first.get("error"):
+        return body if first is said else orjson.dumps(first)
+    text = " ".join(MARKUP.sub(" ", body[:MOST_PAGE_BYTES].decode("utf-8", "replace")).split())[:MOST_TOLD]
+    told = f"the provider answered {status}" + (f": {text}" if text else " without a word")
+    return api.error_body(Trouble(status if status >= 400 else 502, told, "upstream_error"))
 
 
 def one_line(body: bytes) -> bytes:

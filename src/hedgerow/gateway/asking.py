@@ -17,6 +17,7 @@ from hedgerow.values.request import RequestFacts, WireRequest
 
 __all__ = ["Asked", "Asking"]
 
+RETRY_COUNT = b"x-stainless-retry-count"
 OFF = ("off", "false", "0", "no")
 
 
@@ -41,8 +42,13 @@ class Asked:
     @property
     def sdk_retry(self) -> int:
         """How often the SDK has tried before."""
-        text = self.wire.header(b"x-stainless-retry-count") or "0"
+        text = self.wire.header(RETRY_COUNT) or "0"
         return int(text) if text.isdecimal() else 0
+
+    @property
+    def retried_above(self) -> bool:
+        """Does it come from an SDK that counts its tries, and so may try again after a failure?"""
+        return self.wire.header(RETRY_COUNT) is not None
 
 
 class Asking:

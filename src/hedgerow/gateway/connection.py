@@ -12,6 +12,8 @@ from typing import Protocol
 import httptools
 import httpx2
 
+from hedgerow.gateway.answer_heads import plain_head, whole_head
+
 __all__ = ["Answer", "Connection", "Owner"]
 
 MAX_HEAD_BYTES = 262_144  # of an answer
@@ -109,7 +111,8 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpResponseParser(self)
         self._answer: Answer | None = None
         self._headers: list[tuple[bytes, bytes]] = []
-        self._in_head = self._complete = self._surplus = False
+        self._in_head = self._complete = self._surplus = self._lenient = False
+        self._head: list[bytes] = []
         self._sent = self._keeps = self._without_body = False
         self._head_bytes = 0
         self._reading, self._writable = True, True
@@ -129,7 +132,7 @@ class Connection(asyncio.Protocol):
 
         Raises RemoteProtocolError or ReadError. Cancelled, it cuts the connection."""
         answer = self._answer = Answer(self)
-        self._headers, self._head_bytes, self._in_head = [], 0, True
+        self._headers, self._head, self._head_bytes, self._in_head = [], [], 0, True
         self._complete = self._surplus = self._sent = self._keeps = False
         self._without_body = without_body
         try:
@@ -185,8 +188,9 @@ class Connection(asyncio.Protocol):
             return
         if self._in_head:
             self._head_bytes += len(data)
+            self._head.append(data)
         try:
-            self._parser.feed_data(data)
+            self._parse(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self._complete:
                 self._end(httpx2.RemoteProtocolError(f"the answer is not HTTP/1.1 as it should be: {error}"))
@@ -200,11 +204,39 @@ class Connection(asyncio.Protocol):
         elif self._head_bytes > MAX_HEAD_BYTES:
             self._end(httpx2.RemoteProtocolError(f"the answer's head has more than {MAX_HEAD_BYTES} bytes"))
 
+    def _parse(self, data: bytes) -> None:
+        """Raises HttpParserError for what nobody would read."""
+        if not self._lenient:
+            try:
+                self._parser.feed_data(data)
+            except httptools.HttpParserError:
+                if not self._in_head or not b"".join(self._head).startswith(b"HTTP/1."):
+                    raise
+                self._lenient = True
+        elif not self._in_head:
+            self._parser.feed_data(data)
+            return
+        if self._lenient:
+            self._parse_leniently(b"".join(self._head))
+
+    def _parse_leniently(self, data: bytes) -> None:
+        """A head that is not as it should be, as soon as all of it is there; interim answers may come before it."""
+        start, self._headers = 0, []
+        self._parser = httptools.HttpResponseParser(self)
+        while self._in_head and (end := whole_head(data, start)) is not None:
+            plain = plain_head(data[start:end])
+            if plain is None:
+                raise httptools.HttpParserError("it tells two lengths")
+            self._parser.feed_data(plain)
+            start = end
+        if not self._in_head and start < len(data):
+            self._parser.feed_data(data[start:])
+
     def _settle(self, answer: Answer) -> None:
         """The answer is whole."""
         self._answer = None
         answer.end()
-        if self._keeps and self._sent and not self._surplus and not self._transport.is_closing():
+        if self._keeps and self._sent and not self._surplus and not self._lenient and not self._transport.is_closing():
             self.read_on()
             self._owner.free(self)
         else:
@@ -251,6 +283,8 @@ class Connection(asyncio.Protocol):
             self._headers.clear()
             return
         self._in_head, self._complete = False, self._without_body
+        if not self._lenient:
+            self._head = []
         if self._answer is not None:
             self._answer.status, self._answer.headers = status, self._headers
 

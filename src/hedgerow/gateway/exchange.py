@@ -9,15 +9,16 @@ import httpx2
 from hedgerow.call_context import said_of_call
 from hedgerow.dialects.encoding import ContentDecoder
 from hedgerow.dialects.headers import header_value
-from hedgerow.gateway.apis import Trouble
+from hedgerow.dialects.lenient_json import is_object, loads_or_none
+from hedgerow.gateway.apis import Trouble, error_in_api
 from hedgerow.gateway.asking import Asked, Asking
 from hedgerow.gateway.client import Client, Gone, Refused
 from hedgerow.gateway.headers import answer_headers
 from hedgerow.gateway.house import House
-from hedgerow.gateway.relay import EVENT_STREAM, Vigil, relay_event_stream, relay_plain
-from hedgerow.gateway.upstream import DeadlineOver, GatewayCall
+from hedgerow.gateway.relay import EVENT_STREAM, Vigil, is_event_stream, relay_event_stream, relay_plain
+from hedgerow.gateway.upstream import BrokenAnswer, DeadlineOver, GatewayCall
 from hedgerow.race.stream import Delivery
-from hedgerow.retry_ledger import NOT_AGAIN, sdk_may_retry, told_not_to_retry
+from hedgerow.retry_ledger import NOT_AGAIN
 
 __all__ = ["Exchange"]
 
@@ -92,7 +93,12 @@ class Exchange:
         try:
             with said_of_call(asked.said):
                 return await asked.route.hedger.send(
-                    asked.wire, call, sdk_retry=asked.sdk_retry, places=places, facts=asked.facts
+                    asked.wire,
+                    call,
+                    sdk_retry=asked.sdk_retry,
+                    retried_above=asked.retried_above,
+                    places=places,
+                    facts=asked.facts,
                 )
         finally:
             if vigil is not None:
@@ -100,24 +106,21 @@ class Exchange:
 
     async def _relay(self, asked: Asked, delivery: Delivery) -> None:
         client = self._client
-        kind = header_value(delivery.headers, b"content-type") or ""
-        events = kind.partition(";")[0].strip().lower() == EVENT_STREAM
+        events, clock = is_event_stream(delivery), self._house.clock
         if client.answering:  # keep-alive comments have gone out, so status and headers have, too
-            if delivery.status == 200 and events:
-                await relay_event_stream(client, delivery, asked.api, decode=True)
+            if 200 <= delivery.status < 300 and events:
+                await relay_event_stream(client, delivery, asked.api, clock, decode=True)
             else:
                 await self._as_event(asked, delivery)
             return
         streams = events or asked.facts.stream  # Gemini's may be a JSON array
         story = [*self._story(asked, delivery), UNBUFFERED] if streams else self._story(asked, delivery)
         headers = answer_headers(delivery.headers, self._own_headers(story))
-        if delivery.status >= 400 and not sdk_may_retry(delivery.status, delivery.failed_attempts):
-            headers = told_not_to_retry(headers)
         client.begin(delivery.status, headers)
         if not delivery.at_hand:
             await client.send_head()
         if events:
-            await relay_event_stream(client, delivery, asked.api, decode=False)
+            await relay_event_stream(client, delivery, asked.api, clock, decode=False)
         else:
             await relay_plain(client, delivery)
 
@@ -125,6 +128,8 @@ class Exchange:
         """An error, or an answer in one piece, where a stream has been promised."""
         body = b"".join([chunk async for chunk in delivery])
         body = ContentDecoder(header_value(delivery.headers, b"content-encoding")).decode(body)
+        if delivery.status >= 400 or not is_object(loads_or_none(body)):
+            body = error_in_api(asked.api, delivery.status, body)
         await self._client.end(asked.api.error_frames(body, asked.facts.dialect))
 
     async def _fail(self, error: Exception, asked: Asked) -> None:
@@ -134,10 +139,7 @@ class Exchange:
             frames = asked.api.error_frames(asked.api.error_body(trouble), asked.facts.dialect)
             await self._client.end(frames)
             return
-        spent = isinstance(error, DeadlineOver) or hasattr(
-            error, "__notes__"
-        )  # a note for each other attempt that failed
-        await self._refuse(trouble, [NOT_AGAIN] if spent else [])
+        await self._refuse(trouble, [NOT_AGAIN] if isinstance(error, DeadlineOver) else [])
 
     async def _refuse(self, trouble: Trouble, headers: Pairs = ()) -> None:
         body = self._asking.api.error_body(trouble)
@@ -173,6 +175,8 @@ def _trouble_of(error: Exception) -> Trouble:
     """What a client is told of an error that has no answer of a provider's. Never an address: it might hold a key."""
     if isinstance(error, TimeoutError):
         return Trouble(504, str(error) or "the provider did not answer in time", "upstream_timeout")
+    if isinstance(error, BrokenAnswer):
+        return Trouble(502, str(error), "stream_broken")
     if isinstance(error, httpx2.TimeoutException):
         return Trouble(504, f"the provider cannot be reached in time ({type(error).__name__})", "upstream_timeout")
     if isinstance(error, httpx2.TransportError | OSError):

@@ -21,13 +21,17 @@ from hedgerow.race.upstream import ConnectionNotes
 from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.request import StreamedRequest, WireRequest
 
-__all__ = ["DeadlineOver", "GatewayCall", "TimedOut"]
+__all__ = ["BrokenAnswer", "DeadlineOver", "GatewayCall", "TimedOut"]
 
 WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})  # that tell no length if there is none
 
 
 class TimedOut(HedgerowError, TimeoutError):
     """An attempt that ran out of one of its policy's time-outs."""
+
+
+class BrokenAnswer(HedgerowError):
+    """A provider's answer that is not whole, though its stream has ended."""
 
 
 class DeadlineOver(TimedOut):
@@ -81,6 +85,9 @@ class GatewayCall:
 
     def attempt_time_out(self, message: str) -> Exception:
         return TimedOut(message)
+
+    def broken_answer(self, message: str) -> Exception:
+        return BrokenAnswer(message)
 
     def deadline_error(self, message: str) -> Exception:
         return DeadlineOver(message)
