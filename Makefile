@@ -14,7 +14,7 @@ FRAMEWORK_STAMPS := .venv/frameworks/current/.installed .venv/frameworks/classic
 CONFORMANCE_STAMP := .venv/conformance/.installed
 FRAMEWORK_JS_STAMP := $(FRAMEWORKS)/js/node_modules/.installed
 
-.PHONY: test demo lint docs soak frameworks conformance bench-quick bench-gateway bench-policy clean
+.PHONY: test demo lint docs soak soak-differential frameworks conformance bench-quick bench-gateway bench-policy clean
 
 test: $(TEST_STAMP) $(JS_STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak and not alone"
@@ -29,7 +29,11 @@ lint: $(TEST_STAMP)
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 soak: $(TEST_STAMP)
-	$(BIN)/python -m pytest -m soak
+	$(BIN)/python -m pytest -m soak --ignore tests/never_worse
+
+# Drawn anew each time, bare against every way of ours; DIFFERENTIAL_SEED=N plays the same ones again.
+soak-differential: $(TEST_STAMP)
+	$(BIN)/python -m pytest -m soak tests/never_worse
 
 # The real packages, whose blocks on docs/guides/frameworks.md run against the sandbox. Not part of `make test`: 1.6 GB.
 frameworks: $(FRAMEWORK_STAMPS) $(FRAMEWORK_JS_STAMP)

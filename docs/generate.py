@@ -20,6 +20,7 @@ from hedgerow.gateway.sections import (
 )
 
 HERE = Path(__file__).parent / "reference"
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for the tests' table of differences
 INTERNAL = {
     "AsyncHttpxTransport.over",
     "AsyncTransport.sharing",
@@ -89,7 +90,32 @@ def _allowed(schema: dict[str, Any]) -> str:
     return " ".join([text, *limits, *pattern])
 
 
-PAGES = {"policy.md": policy_page, "api.md": api_page, "gateway.md": gateway_page}
+def differences_page() -> str:
+    """What is meant to differ from the bare client."""
+    from tests.never_worse.differences import DIFFERENCES
+
+    lines = [
+        GENERATED,
+        "# Differences from the bare client",
+        "",
+        "Whatever a provider does, a caller behind hedgerow gets what the bare SDK would have got, or better. That is",
+        "tested: some hundred courses of a provider's behaviour, and thousands that are drawn, are played to the bare",
+        "SDK and to every way of ours, and the outcomes are compared (`tests/never_worse`, `make soak-differential`).",
+        "What may differ is this, and nothing else:",
+        "",
+        "| when | the bare client | hedgerow | why |",
+        "|---|---|---|---|",
+        *(f"| {each.when} | {each.bare} | {each.ours} | {each.reason} |" for each in DIFFERENCES),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {
+    "policy.md": policy_page,
+    "api.md": api_page,
+    "gateway.md": gateway_page,
+    "differences.md": differences_page,
+}
 
 
 def main() -> int:

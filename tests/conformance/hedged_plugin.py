@@ -50,19 +50,7 @@ class Counts:
 SEEN = Counts()
 
 
-def _tell_an_alias_from_classic_httpx() -> None:
-    """Where httpx2.alias_httpx() gave httpx2 the name httpx, hedged() takes httpx2's clients for classic ones and refuses them.
-    That is a fault of hedgerow's, which would leave the suite bare; until it is mended, this is the place that knows better."""
-    for name in ("httpx2_private", "httpx2_sync", "httpx2_transport", "sdk_clients"):
-        module = importlib.import_module(f"hedgerow.transports.{name}")
-        for each, instead in (("refuse_classic", lambda _: None), ("is_classic", lambda _: False)):
-            if hasattr(module, each):
-                setattr(module, each, instead)
-
-
 def pytest_configure() -> None:
-    if not CLASSIC:
-        _tell_an_alias_from_classic_httpx()
     for client in CLIENTS:
         _count_sends(client)
     if HEDGED:

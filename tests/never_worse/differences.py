@@ -1,0 +1,108 @@
+"""The differences from the bare client that are meant: one table. docs/reference/differences.md is written from it.
+
+An entry that neither the corpus nor a draw of a soak run has used is stale, and fails that run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.never_worse.scenario import Answer, Scenario
+
+if TYPE_CHECKING:
+    from tests.never_worse.play import Outcome
+
+__all__ = ["DIFFERENCES", "Difference"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """when: in words; holds: scenario, way, bare and our outcome → is this the difference seen here?"""
+
+    name: str
+    when: str
+    bare: str
+    ours: str
+    reason: str
+    holds: Callable[[Scenario, str, Outcome, Outcome], bool]
+
+
+def _any(scenario: Scenario, test: Callable[[Answer], bool]) -> bool:
+    return any(test(answer) for answer in scenario.answers)
+
+
+def _broken_off(answer: Answer) -> bool:
+    return (
+        answer.cut != "whole"
+        or answer.after in ("rst", "fin")
+        or answer.end == "no_mark"
+        or answer.finish == "none"
+        or answer.time == "silence"
+        or answer.body in ("error_frame", "odd_event", "empty", "text", "other_json", "html")
+    )
+
+
+DIFFERENCES = (
+    Difference(
+        name="told-of-cut",
+        when="a stream that ends before its end, behind the gateway",
+        bare="the SDK ends its loop as if all had come, or raises a connection error",
+        ours="the SDK raises an error of the API's own",
+        reason="A gateway cannot pass a cut connection on to clients behind proxies; an error frame is seen by all of them.",
+        holds=lambda scenario, way, bare, ours: (
+            way == "gateway"
+            and scenario.stream
+            and (_is_of_an_sdk(ours.error) or _ends_in_error(ours.content))
+            and _any(scenario, _broken_off)
+            and _is_beginning(ours.content, bare.content)
+        ),
+    ),
+    Difference(
+        name="winner-breaks-off",
+        when="a stream whose backup won, and then broke off",
+        bare="the late answer, whole",
+        ours="what came of the winner, and its error",
+        reason="After the commit a stream is never switched: the caller would see two beginnings.",
+        holds=lambda scenario, _way, _bare, ours: (
+            scenario.stream and scenario.mode in ("race", "warm") and ours.attempts > 1 and _any(scenario, _broken_off)
+        ),
+    ),
+    Difference(
+        name="uncounted-tries",
+        when="an SDK that retries without saying so in a header (Google's with retry_options), behind the gateway",
+        bare="one attempt for each of its tries",
+        ours="each of its tries may be backed up or replaced, as the budget allows",
+        reason="Nothing in the request tells the gateway that it is a further try, so it cannot count the tries together.",
+        holds=lambda scenario, way, bare, ours: (
+            way == "gateway"
+            and scenario.dialect == "gemini"
+            and scenario.max_retries > 0
+            and ours.attempts <= 3 * (1 + scenario.max_retries)
+            and (ours.error == bare.error or ours.whole or not bare.whole)
+        ),
+    ),
+)
+
+
+def _is_of_an_sdk(error: str | None) -> bool:
+    return (error or "").startswith(("anthropic.", "google.", "httpx", "openai."))
+
+
+def _ends_in_error(content: object) -> bool:
+    """The SDK hands an error of the responses API out as an event."""
+    return (
+        isinstance(content, list)
+        and bool(content)
+        and isinstance(content[-1], dict)
+        and content[-1].get("type") == "error"
+    )
+
+
+def _is_beginning(ours: object, bare: object) -> bool:
+    """Are these events the first of those?"""
+    if not isinstance(ours, list):
+        return ours is None
+    said = ours[:-1] if _ends_in_error(ours) else ours
+    return not isinstance(bare, list) or bare[: len(said)] == said or said[: len(bare)] == bare
