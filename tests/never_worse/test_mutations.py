@@ -141,7 +141,7 @@ FAULTS = (
             httpx2_transport,
             "_headers",
             "    return headers\n",
-            "    return [*headers, (b'x-should-retry', b'false')] if delivery.failed_attempts > 1 else headers\n",
+            "    return [*headers, (b'x-should-retry', b'false')] if len(delivery.race.attempts) > 1 else headers\n",
         ),
     ),
 )

@@ -12,6 +12,8 @@ from hedgerow.values.failure import Failure
 
 __all__ = ["EventReader", "Framing", "TypedEventReader"]
 
+WITHOUT_A_WORD = b'{"error": {"message": "the provider sent an error without a word"}}'
+
 
 class Framing(Protocol):
     """Cuts one answer into events; a body that is no stream is one event, at the end."""
@@ -70,7 +72,7 @@ class EventReader:
     def _read(self, event: ServerSentEvent) -> None:
         self._read_event(event)
         if self.facts.failure is not None and not self.facts.given_up and not self._error_event:
-            self._error_event = bytes(event.data)
+            self._error_event = bytes(event.data) or WITHOUT_A_WORD
 
     def _read_event(self, event: ServerSentEvent) -> None:
         raise NotImplementedError

@@ -70,11 +70,6 @@ class Delivery:
         return self._race
 
     @property
-    def failed_attempts(self) -> int:
-        """How many attempts failed before this was delivered, its own included."""
-        return sum(entrant.failure is not None for entrant in self._race.state.entrants)
-
-    @property
     def whole(self) -> bool:
         """Is all of it here already, so that reading it waits for nothing?"""
         return not self._live
