@@ -56,6 +56,6 @@ async def test_after_the_races_nothing_is_left(
     stats: Any = hedgerow.hedger_of(client).stats()
     assert stats["requests"] == sum(stats["outcomes"].values()) == 61
     await eventually(lambda: all_tasks() <= tasks)
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads  # one that loaded prices may have ended meanwhile
     await client.close()
     await eventually(lambda: me.num_fds() < descriptors)  # the pool's own connection has gone too
