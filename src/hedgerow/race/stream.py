@@ -157,8 +157,11 @@ class Delivery:
     def __del__(self) -> None:
         if self._live and not self._loop.is_closed():
             # Dropped unread: nobody can close it any more but us. From any thread, since the collector runs in any.
-            self._loop.call_soon_threadsafe(_drop, self._race)
+            self._loop.call_soon_threadsafe(_drop, self._race, self._attempt, self._told)
 
 
-def _drop(race: Deliverer) -> None:
+def _drop(race: Deliverer, attempt: Attempt, told: bool) -> None:
     race.tell(s.Left(race.clock.now()))
+    if told:  # the race was over at the end mark, so that nobody else closes the connection
+        closing = asyncio.get_running_loop().create_task(attempt.close())
+        closing.add_done_callback(lambda _: race.reap())
