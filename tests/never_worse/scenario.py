@@ -27,7 +27,7 @@ AXES: Mapping[str, tuple[Any, ...]] = {
     "body": ("answer", "empty", "html", "text", "other_json", "error_object", "error_frame", "odd_values", "odd_event"),
     "finish": ("usual", "length", "filter", "unknown", "abort", "none"),
     "end": ("mark", "no_mark", "late_usage"),
-    "after": ("clean", "fin", "rst", "open", "more_bytes"),
+    "after": ("clean", "fin", "rst", "open", "more_bytes", "more_events", "more_error"),
     "cut": ("whole", "head", "size", "event", "crlf", "between", "before_mark"),
     "time": ("at_once", "late_head", "late_content", "late_middle", "stepwise", "pings", "silence", "silent_head"),
     "retry_after": ("none", "now", "date"),

@@ -12,6 +12,12 @@ __all__ = ["Close", "Hold", "Pause", "Send", "Step", "UntilSeen", "steps_of"]
 REASONS = {200: "OK", 201: "Created", 302: "Found", 400: "Bad Request", 404: "Not Found", 429: "Too Many Requests"}
 PAGE = b"<html><head><title>Bad gateway</title></head>\r\n<body>Bad gateway</body></html>\r\n"
 LATE_S = 3.0
+LATE_ERROR = {"type": "error", "error": {"type": "overloaded_error", "message": "late"}}
+MORE = {  # behind the end of a stream
+    "more_bytes": b": more\n\n",
+    "more_events": b'event: future_event\ndata: {"type": "future_event"}\n\n',
+    "more_error": b"event: error\ndata: " + json.dumps(LATE_ERROR).encode() + b"\n\n",
+}
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,8 @@ def _pieces(answer: Answer, said: Spoken, *, streamed: bool) -> tuple[list[tuple
         }[kind]
         return ([(body, 0)] if body else []), label
     if not streamed:
-        whole = json.dumps(said.whole).encode()
+        # A provider that fails while it streams has no whole answer either.
+        whole = json.dumps(said.error if answer.body == "error_frame" else said.whole).encode()
         return [(whole, 1)], "application/json"
     events = [*said.events]
     if answer.body == "error_frame":
@@ -228,5 +235,5 @@ def _end(answer: Answer, framed: _Framing, *, streamed: bool) -> list[Step]:
         return _close(answer)
     if answer.after == "open":
         return [Hold()]
-    more = [Send(framed.chunk(b": more\n\n"))] if answer.after == "more_bytes" and framed.chunked and streamed else []
+    more = [Send(framed.chunk(MORE[answer.after]))] if answer.after in MORE and framed.chunked and streamed else []
     return [*more, *([Send(framed.last)] if framed.last else []), Close()]

@@ -165,7 +165,7 @@ def failure_of_finish(reason: str) -> Failure | None:
     status = STATUS_OF_FINISH.get(reason.lower())
     if status is None:
         return None
-    return Failure(kind=_kind(status, ()), status=status, error=reason.lower(), in_answer=True)
+    return Failure(kind=_kind(status, ()), status=status, error=reason.lower(), in_answer=True, given_up=True)
 
 
 def retry_after_s(headers: Headers, *, now: datetime | None = None) -> float | None:

@@ -34,7 +34,7 @@ class ChatAnswerReader(EventReader):
     def _read_event(self, event: ServerSentEvent) -> None:
         facts = self.facts
         if event.data.startswith(END_MARK):
-            facts.ended = facts.end_mark = True
+            facts.ended = facts.end_mark = facts.done = True
             return
         payload = loads_or_none(event.data)
         if event.name == "error":

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from hedgerow.clock import Clock
@@ -38,7 +39,7 @@ class Verdicts:
         self,
         *,
         content: Callable[[int], bool],
-        answered: Callable[[int, bool], None],
+        answered: Callable[[int, bool, bool], None],
         failed: Callable[[int, Failure], None],
         begun: Callable[[int], None],
         progressed: Callable[[int], None],
@@ -77,6 +78,8 @@ class Attempt:
         self.chars_per_token = CHARS_PER_TOKEN
         self._asked_to_stream = False
         self._assembler: AssemblingReader | None = None
+        self._fresh_reader: Callable[[], AnswerReader]
+        self._epilogue: AnswerReader | None = None
         self._marks: deque[tuple[float, float]] = deque(maxlen=TOKENS_FOR_PACE)
         self._clock = clock
         self._decoder: ContentDecoder | None = None
@@ -123,7 +126,8 @@ class Attempt:
                 await self._read_aside(verdicts)
             else:
                 self._assembler = order.assembling_reader(self.response.headers)
-                self.reader = self._assembler or order.reader(self.response.headers)
+                self._fresh_reader = partial(order.reader, self.response.headers)
+                self.reader = self._assembler or self._fresh_reader()
                 self._decoder = ContentDecoder(header_value(self.response.headers, b"content-encoding"))
                 self.parked = await self._read_answer(commit_on, verdicts)
         except Exception as error:
@@ -151,19 +155,29 @@ class Attempt:
         return self._look_at(chunk)
 
     async def _last_bytes(self, end_mark: bool) -> bytes:
-        """What comes behind the end of an answer, within a moment. Behind an end mark that is nothing to hand on, but the
-        trailer of a coding, without which a client takes a body for cut."""
+        """What comes behind the end of an answer, within a moment."""
         assert self.response is not None
         try:
             async with asyncio.timeout(LAST_BYTES_S if end_mark else QUIET_END_S):
                 while chunk := await self.response.read():
                     if not end_mark:
                         return self._look_at(chunk)
-                    if self._decoder is not None and self._decoder.compressed:
+                    if self._belongs_behind(chunk):
                         return chunk
         except Exception:  # a connection that stays open or breaks: the answer is whole all the same
             return b""
         return b"" if end_mark else self._look_at(b"")
+
+    def _belongs_behind(self, chunk: bytes) -> bool:
+        """May this follow an end mark? The trailer of a coding, without which a client takes a body for cut; and events that
+        Anthropic's SDK and OpenAI's hand on until the body ends. Nothing behind [DONE], and no error: the answer is whole."""
+        if self._decoder is None or self._decoder.compressed:
+            return self._decoder is not None
+        if self.reader is None or self.reader.facts.done:
+            return False
+        self._epilogue = self._epilogue or self._fresh_reader()
+        self._epilogue.feed(chunk)
+        return self._epilogue.facts.failure is None
 
     def _look_at(self, chunk: bytes) -> bytes:
         """A chunk, or b"" for the end, and what it says."""
@@ -209,7 +223,7 @@ class Attempt:
         while chunk := await self.response.read():
             self.chunks.append(chunk)
         await self.close()
-        verdicts.answered(self.number, True)
+        verdicts.answered(self.number, True, True)
 
     async def _read_error(self, dialect: Dialect, verdicts: Verdicts) -> None:
         assert self.response is not None
@@ -257,7 +271,7 @@ class Attempt:
             self.broken = broken
             self._fail_cut(broken if facts.content or broken == UNREADABLE else "cut_before_content", verdicts)
         else:
-            verdicts.answered(self.number, facts.valid)
+            verdicts.answered(self.number, facts.valid, self.sees)
 
     def _fail_cut(self, error: str, verdicts: Verdicts) -> None:
         self.fail(Failure(kind=FailureKind.TRANSIENT, error=error, in_answer=True), verdicts)

@@ -249,8 +249,8 @@ class Race:
         if watched and will_end_late(attempt.progress, self._referee.outlook(attempt.target)):
             self.tell(s.Tick(self.clock.now(), self._view()))
 
-    def _on_answered(self, number: int, valid: bool) -> None:
-        self.tell(s.Answered(self.clock.now(), number, valid))
+    def _on_answered(self, number: int, valid: bool, readable: bool) -> None:
+        self.tell(s.Answered(self.clock.now(), number, valid, readable))
 
     def _on_failed(self, number: int, failure: Failure) -> None:
         if number < len(self.state.entrants) and self.state.stage is Stage.RACING:

@@ -17,6 +17,9 @@ Step = tuple[RaceState, list[s.Action]]
 
 FAST_S = 0.5  # an attempt that fails within the SDKs' first back-off has met what its replacement would meet as well
 SLACK_S = 1e-9  # a timer may come this much early by rounding
+UNREADABLE = Failure(
+    kind=FailureKind.TRANSIENT, error="unreadable", in_answer=True
+)  # a kept answer in an unknown coding
 NO_WAKE = s.Wake(None)
 
 
@@ -106,7 +109,7 @@ def _answered(state: RaceState, signal: s.Answered) -> Step:
         return state, []
     if signal.valid:
         return _commit(state, signal.attempt, signal.at_s, complete=True)
-    state = _with_fate(state, signal.attempt, Fate.KEPT)
+    state = _with_fate(state, signal.attempt, Fate.KEPT, None if signal.readable else UNREADABLE)
     return (state, []) if _goes_on(state) else _last_resort(state)
 
 
@@ -224,11 +227,14 @@ def _at_home(state: RaceState, number: int, now_s: float) -> AtHome:
 
 
 def _last_resort(state: RaceState) -> Step:
-    """Nothing is live and nothing may start: the kept answer if there is one, else a failure; at once."""
-    kept = next((entrant for entrant in state.entrants if entrant.fate is Fate.KEPT), None)
-    if kept is not None:
-        return _commit(state, kept.number, state.began_s, complete=True)
+    """Nothing is live and nothing may start: the kept answer if there is one, else a failure; at once. Where the primary's
+    answer is one that the server broke off, or the kept one may be anything, the bare client's answer is the better one."""
     primary, last = state.entrants[0], state.entrants[-1]
+    of_bare = primary.failure if primary.fate is Fate.FAILED else None
+    kept = min((e for e in state.entrants if e.fate is Fate.KEPT), key=lambda e: e.failure is not None, default=None)
+    worse = of_bare is not None and (of_bare.given_up or (of_bare.in_answer and kept is not None and kept.failure))
+    if kept is not None and not worse:
+        return _commit(state, kept.number, state.began_s, complete=True)
     speaks_for_all = primary if primary.fate is Fate.FAILED else last
     state, actions = _finish(state, "failed")
     return state, [s.GiveUp(speaks_for_all.number), *actions]

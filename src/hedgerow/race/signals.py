@@ -80,11 +80,12 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An attempt's answer is complete; `valid` as errors.md defines it."""
+    """An attempt's answer is complete; `valid` as errors.md defines it. `readable`: we could look into it."""
 
     at_s: float
     attempt: int
     valid: bool
+    readable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

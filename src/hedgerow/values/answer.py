@@ -23,10 +23,10 @@ class AnswerFacts:
 
     `content`: the first content (text, reasoning, tool or audio delta) has been seen — never a role chunk, ping or comment.
     `visible_chars`: characters of visible output so far; `hidden_chars`: of reasoning. `ended`: the dialect's own end was
-    seen. `end_mark`: so was the mark after which a stream has nothing more to say ([DONE], message_stop, …). `useful`: there
-    is something a caller can use (text, tool call, refusal, audio), and not content_filter alone. `failure`: an in-band error.
-    `given_up`: the failure is nothing but a finish reason by which the server says that it broke off. `valid` = a complete
-    answer that may win a buffered race.
+    seen. `end_mark`: so was the mark after which a stream has nothing more to say ([DONE], message_stop, …); `done`: it was
+    [DONE], at which clients stop reading. `useful`: there is something a caller can use (text, tool call, refusal, audio),
+    and not content_filter alone. `failure`: an in-band error. `given_up`: the failure is nothing but a finish reason by which
+    the server says that it broke off. `valid` = a complete answer that may win a buffered race.
     """
 
     content: bool = False
@@ -35,6 +35,7 @@ class AnswerFacts:
     chunks: int = 0
     ended: bool = False
     end_mark: bool = False
+    done: bool = False
     given_up: bool = False
     useful: bool = False
     finish_reason: str | None = None

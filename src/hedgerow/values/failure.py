@@ -23,7 +23,8 @@ class Failure:
     """One attempt's failure. `status` is the HTTP status, or the one an in-band error stands for; `error` its class or code.
 
     `retry_after_s`: what the provider asked for, uncapped, None if it did not. `in_answer`: it came in place of an answer under
-    a 2xx, or broke one off, so that no client above would send the request again.
+    a 2xx, or broke one off, so that no client above would send the request again. `given_up`: it is a whole answer whose finish
+    reason says that the server broke off; the bare client's caller gets it.
     """
 
     kind: FailureKind
@@ -31,6 +32,7 @@ class Failure:
     error: str = ""
     retry_after_s: float | None = None
     in_answer: bool = False
+    given_up: bool = False
 
     @property
     def may_start_next(self) -> bool:

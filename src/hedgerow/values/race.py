@@ -46,7 +46,8 @@ class Stage(Enum):
 
 
 class Fate(StrEnum):
-    """What became of an entrant. KEPT: a complete answer that is not valid, delivered only when nothing else is left."""
+    """What became of an entrant. KEPT: a complete answer that is not valid, delivered only when nothing else is left; with a
+    failure, one that could not be read."""
 
     LIVE = "live"
     KEPT = "kept"

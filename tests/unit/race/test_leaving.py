@@ -165,6 +165,21 @@ async def test_closing_after_the_dialects_end_is_a_complete_answer() -> None:
     assert (event.outcome, event.winner) == ("answered", 0)
 
 
+async def test_a_stream_that_is_dropped_at_its_end_mark_closes_its_connection() -> None:
+    """SDKs stop reading at [DONE]: nobody but us knows that the connection stays open."""
+    bench = Bench()
+    carrier = Carrier(bench.clock, [streams((0.1, frame("a")), (0.0, DONE), (9.0, b""))])
+    delivery = await open_stream(bench, carrier)
+    assert [await anext(delivery), await anext(delivery)] == [frame("a"), DONE]
+    assert carrier.closed == []
+    del delivery
+    gc.collect()
+    await settle()
+    assert carrier.closed == [0]
+    (event,) = bench.hedger.events
+    assert (event.outcome, event.winner) == ("answered", 0)
+
+
 async def test_the_deadline_ends_a_race_and_a_delivery() -> None:
     bench = Bench(timeout_s=2.0)
     carrier, answer = bench.send(answers("a", 9.0), answers("b", 9.0))

@@ -122,6 +122,16 @@ async def test_an_empty_answer_is_kept_and_delivered_when_nothing_else_is_left()
     assert event.outcome == "answered"
 
 
+async def test_an_answer_that_the_server_broke_off_comes_before_one_that_nobody_can_read() -> None:
+    """Here the replacement is in a coding that was not asked for: it may be anything."""
+    bench = Bench()
+    aborted = completion("half").replace(b'"stop"', b'"abort"')
+    unreadable = answers("?", 0.1, headers=((b"content-type", b"application/json"), (b"content-encoding", b"br")))
+    _, answer = bench.send(Does(headers_s=1.0, chunks=[(0.0, aborted)]), unreadable, Does(status=500))
+    await pass_time(bench.clock, 3.0)
+    assert await answer == aborted
+
+
 async def test_an_empty_answer_waits_for_a_live_attempt() -> None:
     bench = Bench()
     _, answer = bench.send(answers("", 1.2), answers("full", 1.0))
