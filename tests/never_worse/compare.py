@@ -82,7 +82,7 @@ def _course(scenario: Scenario, way: str, bare: Outcome, ours: Outcome) -> Itera
         yield f"{ours.left_open} calls go on at the provider"
     if scenario.mode == "observe" and ours.attempts > max(bare.attempts, tries):
         yield f"{ours.attempts} attempts though it only observes, bare {bare.attempts}"
-    silent = all(answer.time in SILENT for answer in scenario.answers) and not bare.whole and not scenario.stream
+    silent = all(answer.time == "silent_head" for answer in scenario.answers) and not bare.whole and not scenario.stream
     if silent and scenario.mode == "cold" and ours.attempts > bare.attempts:
         yield f"{ours.attempts} attempts after a time-out of the caller's own, bare {bare.attempts}"
     late = [piece for piece, seen in bare.seen_by.items() if seen and ours.seen_by.get(piece) is False]
@@ -150,7 +150,9 @@ def _same_error(way: str, bare: Outcome, ours: Outcome) -> bool:
     name = (bare.error or "").rpartition(".")[2]
     if way == "gateway" and name in OF_THE_CONNECTION:
         return not _is_python(ours)
-    return name in OF_THE_CONNECTION and (ours.error or "").rpartition(".")[2] in OF_THE_CONNECTION
+    ours_name = (ours.error or "").rpartition(".")[2]
+    # An answer of the provider's that the SDK refuses says more than a connection that broke.
+    return name in OF_THE_CONNECTION and (ours_name in OF_THE_CONNECTION or ours_name == "APIError")
 
 
 def _class(outcome: Outcome) -> str | None:

@@ -35,12 +35,15 @@ pytestmark = [
 
 
 @pytest.fixture
-async def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+async def stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> AsyncIterator[Stage]:
     for base in (openai._base_client.BaseClient, anthropic._base_client.BaseClient):
         monkeypatch.setattr(base, "_calculate_retry_timeout", lambda *_, **__: BACK_OFF_S)
     made = Stage(tmp_path)
     yield made
     await made.close()
+    assert not [record.getMessage() for record in caplog.get_records("call") if record.exc_info], "the gateway failed"
 
 
 async def play_all(stage: Stage, played: Iterable[tuple[str, Scenario]]) -> tuple[list[str], Counter[str]]:

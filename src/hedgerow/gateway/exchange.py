@@ -116,6 +116,8 @@ class Exchange:
         streams = events or asked.facts.stream  # Gemini's may be a JSON array
         story = [*self._story(asked, delivery), UNBUFFERED] if streams else self._story(asked, delivery)
         headers = answer_headers(delivery.headers, self._own_headers(story))
+        if events:  # comments, and the error that ends a broken one, make it longer
+            headers = [pair for pair in headers if pair[0] != b"content-length"]
         client.begin(delivery.status, headers)
         if not delivery.at_hand:
             await client.send_head()

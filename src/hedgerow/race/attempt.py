@@ -312,9 +312,9 @@ class Attempt:
             # In a coding nobody asked for. What calls itself one body goes to the caller as it came.
             label = header_value(response.headers, b"content-type") or ""
             return None if "json" in label and EVENT_STREAM not in label else UNREADABLE
-        if reader.streamed is not True:
-            return None
         facts = reader.facts
+        if reader.streamed is not True:
+            return UNREADABLE if reader.streamed is False and not facts.ended and facts.failure is None else None
         if facts.failure is not None and not facts.given_up:
             body, status = reader.error_response(), facts.failure.status or BAD_GATEWAY
         elif not facts.ended:
