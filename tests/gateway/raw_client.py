@@ -19,7 +19,7 @@ READ_BYTES = 65_536
 def request_of(path: str, body: Any, **headers: str) -> bytes:
     """A POST with this body, JSON unless it is bytes."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    named = {"host": "g", "content-type": "application/json", "content-length": str(len(data)), **headers}
+    named = {"host": "localhost", "content-type": "application/json", "content-length": str(len(data)), **headers}
     lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
     return f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode() + data
 

@@ -44,6 +44,7 @@ def config_of(sandbox: SandboxProcess, policy: Mapping[str, Any] | None = None, 
         "route": [
             {"path": "/v1/messages*", "targets": ["anthropic"], "policy": "soon"},
             {"path": "/v1beta/models/*", "targets": ["gemini"], "policy": "soon"},
+            {"path": "/v1/models/*", "targets": ["gemini"], "policy": "soon"},  # Google's SDK asks there
             {"path": "/v1/*", "targets": ["openai"], "policy": "soon"},
         ],
         "policy": {"soon": {**SOON, **(policy or {})}},

@@ -218,7 +218,7 @@ async def test_without_an_admin_key_only_this_very_machine_may_look_inside(start
         {"x_forwarded_for": "10.0.0.7"},
         {"forwarded": "for=10.0.0.7"},
     ):
-        assert await admin(gateway, **headers) == 403
+        assert await admin(gateway, **headers) in (403, 421)
 
 
 async def test_with_an_admin_key_whoever_has_it_may(start: Start) -> None:
@@ -234,7 +234,7 @@ async def test_a_client_that_does_not_come_to_the_point_loses_its_connection(
     monkeypatch.setattr("hedgerow.gateway.patience.HEAD_S", 0.3)
     gateway = await start()
     port = int(gateway.url.rpartition(":")[2])
-    for said in (b"", b"POST /v1/chat/completions HTTP/1.1\r\nhost: g\r\nx-slow: "):
+    for said in (b"", b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-slow: "):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(said)
         assert await asyncio.wait_for(reader.read(), 20.0) == b""

@@ -20,7 +20,7 @@ from hedgerow.race.attempt import Attempt
 Start = Callable[..., Any]
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-ASKED = b"POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\ncontent-length: 2\r\n\r\n{}"
+ASKED = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
 ANSWER = answer(b'{"choices":[{"index":0,"finish_reason":"stop","message":{"content":"yes"}}]}')
 HALF_AN_ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"
 MOST_RACES = 30

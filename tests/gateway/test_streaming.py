@@ -146,7 +146,7 @@ def reader_of(gateway: Running, case: str) -> socket.socket:
     url = urlsplit(gateway.url)
     body = json.dumps(CHAT | {"max_tokens": 200_000}).encode()
     script = {"first_token_s": 0.0, "token_s": 0.0, "tokens": 200_000}
-    head = {"host": "g", "content-length": str(len(body)), **scripted(case, script)}
+    head = {"host": "localhost", "content-length": str(len(body)), **scripted(case, script)}
     lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
     reader = socket.create_connection((url.hostname, url.port))
     reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

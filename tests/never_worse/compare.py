@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tests.never_worse.apis import WORDS
 from tests.never_worse.differences import DIFFERENCES, Difference
-from tests.never_worse.play import BARE, SILENT, Outcome, Stage
+from tests.never_worse.play import BARE, Outcome, Stage
 from tests.never_worse.scenario import Scenario
 
 __all__ = ["Verdict", "judged"]
@@ -37,11 +37,11 @@ class Verdict:
 
 
 async def judged(stage: Stage, scenario: Scenario, way: str, bare: Outcome, ours: Outcome) -> Verdict:
-    """Compare. Where ours has come to a later answer of the provider, by a retry that the bare client could not make, it may
-    be what the bare client's caller gets from that one."""
+    """Compare. Where ours has come to a later answer of the provider, by a retry that the bare client could not make or a backup
+    that was faster, it may be what the bare client's caller gets from that one."""
     told = [*_answer(scenario, way, bare, ours)]
     for begun in range(1, len(scenario.answers)):
-        if told and ours.attempts > begun and not (bare.whole and not _is_junk(bare)):
+        if told and ours.attempts > begun and (ours.whole or not bare.whole or _is_junk(bare)):
             later = replace(scenario, answers=scenario.answers[begun:])
             told = [*_answer(later, way, await stage.play(later, BARE), ours)] and told
     told += _course(scenario, way, bare, ours)

@@ -15,7 +15,15 @@ from hedgerow.values.request import StreamedRequest
 __all__ = ["Address", "BadAddress", "BaseUrl", "Origin"]
 
 KEY_PARAMETER = re.compile(rb"(?:^|&)(key=([^&]*))")
-SAFE = re.compile(rb"/[\x21-\x7e]*")
+# RFC 3986: what may stand in a path, without ";", which some servers cut off with all that follows it in the segment.
+PATH = re.compile(rb"/(?:[A-Za-z0-9\-._~!$&'()*+,=:@/]|%[0-9A-Fa-f]{2})*")
+QUERY = re.compile(rb"(?:[\x21\x23-\x24\x26-\x7e]|%[0-9A-Fa-f]{2})*")
+ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+PLAIN_IN_PATH = UNRESERVED | frozenset(b"!$&'()*+,=:@")  # servers take %3A for the colon of models/NAME:generateContent
+# Escaped, they are another path to one server than to the next: / \\ ; ? # % and what does not print.
+AMBIGUOUS = re.compile(rb"%(?:2F|5C|3B|3F|23|25|[01][0-9A-F]|7F)")
+NAMED = re.compile(rb"(/models/)[^/]*")  # a model's name may hold a slash
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +76,16 @@ class BadAddress(Exception):
 
 
 class Address:
-    """The path and query of one request, percent-encoded as they came; `key` is taken out of the query. Raises BadAddress."""
+    """The path and query of one request in their canonical spelling (RFC 3986, 6.2.2): what is judged is what is sent. `key` is
+    taken out of the query. Raises BadAddress for what servers read in different ways."""
 
     __slots__ = ("_key_part", "key", "path", "query")
 
     def __init__(self, raw_path: bytes, raw_query: bytes) -> None:
-        if not SAFE.fullmatch(raw_path) or b"\\" in raw_path or b"#" in raw_path or raw_path.startswith(b"//"):
-            raise BadAddress("it must begin with one slash and hold printable ASCII only")
-        if b"." in raw_path or b"%" in raw_path:
-            plain = unquote_to_bytes(raw_path).replace(b"\\", b"/")
-            if any(part in (b".", b"..") for part in plain.split(b"/")) or any(byte < 32 for byte in plain):
-                raise BadAddress("it must not climb")
-        self.path = raw_path.decode("ascii")
+        self.path = _path(raw_path)
+        if not QUERY.fullmatch(raw_query):
+            raise BadAddress("its query must hold printable ASCII and whole escapes only")
+        raw_query = _canonical(raw_query, UNRESERVED)
         self.key: str | None = None
         self._key_part = ""
         if b"key=" in raw_query and (found := KEY_PARAMETER.search(raw_query)):
@@ -106,6 +112,32 @@ class Address:
         if as_stream is not None:
             path, query = _as_stream(path, query, as_stream)
         return f"{base_url.path}{path}?{query}" if query else base_url.path + path
+
+
+def _path(raw: bytes) -> str:
+    """The canonical spelling of a path. Raises BadAddress."""
+    if not PATH.fullmatch(raw):
+        raise BadAddress(
+            "it must begin with a slash and hold unreserved characters, sub-delimiters without ; and whole escapes"
+        )
+    path = _canonical(raw, PLAIN_IN_PATH)
+    if b"//" in path:
+        raise BadAddress("it must not hold two slashes in a row")
+    if AMBIGUOUS.search(NAMED.sub(lambda found: found[0].replace(b"%2F", b""), path)):
+        raise BadAddress("it must not hold escaped delimiters")
+    if any(part in (b".", b"..") for part in path.replace(b"%2F", b"/").split(b"/")):
+        raise BadAddress("it must not climb")
+    return (path.rstrip(b"/") or b"/").decode("ascii")
+
+
+def _canonical(text: bytes, plain: frozenset[int]) -> bytes:
+    """Escapes in capitals, and none for what needs none."""
+
+    def spelt(found: re.Match[bytes]) -> bytes:
+        byte = int(found[1], 16)
+        return bytes([byte]) if byte in plain else b"%%%02X" % byte
+
+    return ESCAPE.sub(spelt, text) if b"%" in text else text
 
 
 def _as_stream(path: str, query: str, as_stream: StreamedRequest) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""How each API wants to be spoken to from the middle: where its paths begin, where keys stand, what its errors look like."""
+"""How each API wants to be spoken to from the middle: its version, where keys stand, what its errors look like."""
 
 import re
 from collections.abc import Mapping
@@ -8,9 +8,8 @@ from typing import Protocol
 import orjson
 
 from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none
-from hedgerow.values.request import WireRequest
 
-__all__ = ["APIS", "Api", "Trouble", "api_of"]
+__all__ = ["APIS", "Api", "Trouble", "error_in_api"]
 
 MARKUP = re.compile(r"<(style|script)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 MOST_PAGE_BYTES, MOST_TOLD = 20_000, 300
@@ -59,11 +58,6 @@ class Api(Protocol):
         ...
 
     @property
-    def paths(self) -> tuple[str, ...]:
-        """What the paths of its calls begin with."""
-        ...
-
-    @property
     def key_header(self) -> str: ...
 
     def key_value(self, key: str) -> str:
@@ -84,7 +78,6 @@ class OpenAI:
 
     name = "openai"
     version = "/v1"
-    paths = ("/v1/", "/openai/")
     key_header = "authorization"
 
     def key_value(self, key: str) -> str:
@@ -113,7 +106,6 @@ class Anthropic:
 
     name = "anthropic"
     version = ""
-    paths = ("/v1/",)
     key_header = "x-api-key"
 
     def key_value(self, key: str) -> str:
@@ -134,7 +126,6 @@ class Gemini:
 
     name = "gemini"
     version = ""
-    paths = ("/v1beta/", "/v1alpha/", "/v1/", "/upload/v1beta/")
     key_header = "x-goog-api-key"
 
     def key_value(self, key: str) -> str:
@@ -166,14 +157,3 @@ def error_in_api(api: Api, status: int, body: bytes) -> bytes:
 def one_line(body: bytes) -> bytes:
     """JSON as it can stand in an event: a line end inside would end it."""
     return body.replace(b"\r", b"").replace(b"\n", b"")
-
-
-def api_of(request: WireRequest) -> Api:
-    """The API that a call to the gateway speaks, by its path and, where two APIs share one, by its headers."""
-    path = request.path
-    if path.startswith(("/v1/messages", "/v1/complete")) or request.header(b"anthropic-version") is not None:
-        return APIS["anthropic"]
-    of_google = path.startswith(("/v1beta", "/v1alpha", "/upload/v1beta")) or request.header(b"x-goog-api-client")
-    if (of_google or ":" in path.rpartition("/")[2]) and "/openai/" not in path:
-        return APIS["gemini"]
-    return APIS["openai"]

@@ -7,8 +7,9 @@ import orjson
 
 from hedgerow.errors import SettingError
 from hedgerow.gateway.admin import may_administer
-from hedgerow.gateway.client import Client, Receive, Scope, Send
+from hedgerow.gateway.client import Client, Receive, Refused, Scope, Send
 from hedgerow.gateway.config import Config, load
+from hedgerow.gateway.door import check_head
 from hedgerow.gateway.exchange import Exchange
 from hedgerow.gateway.house import House, Worker
 from hedgerow.gateway.relay import CutShort
@@ -85,15 +86,23 @@ class Gateway:
         elif path == "/readyz":
             await _reply(send, *((503, {"status": "draining"}) if self.draining else (200, {"status": "ready"})))
         elif path.startswith(ADMIN):
-            await self._administer(house, scope, send)
+            await self._administer(house, scope, receive, send)
         else:
             client = Client(scope, receive, send)
+            client.always = house.origins.of(client)
             try:
                 await Exchange(house, client).run()
             except CutShort:
                 await client.send_head()  # and the server cuts the connection of an answer that was not ended
 
-    async def _administer(self, house: House, scope: Scope, send: Send) -> None:
+    async def _administer(self, house: House, scope: Scope, receive: Receive, send: Send) -> None:
+        client = Client(scope, receive, send)
+        try:
+            check_head(client)
+            house.origins.check(client)
+        except Refused as refused:
+            await _reply(send, refused.trouble.status, {"error": {"message": refused.trouble.message}})
+            return
         if not may_administer(house.config, scope):
             fix = "set admin_key in [gateway] and send it as a bearer token, or ask from the gateway's own machine"
             await _reply(send, 403, {"error": {"message": f"this is for administrators: {fix}"}})

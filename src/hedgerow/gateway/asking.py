@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 
 from hedgerow.call_context import CallContext
+from hedgerow.dialects.lenient_json import is_object, loads_or_none, text_of
 from hedgerow.dialects.registry import GENERIC, dialect_for
-from hedgerow.gateway.addresses import Address, BadAddress
-from hedgerow.gateway.apis import APIS, Api, Trouble, api_of
+from hedgerow.gateway.addresses import Address
+from hedgerow.gateway.apis import APIS, Api, Trouble
 from hedgerow.gateway.client import Client, Refused
 from hedgerow.gateway.client_keys import ClientKey, presented_key
+from hedgerow.gateway.door import head_of
 from hedgerow.gateway.house import House
+from hedgerow.gateway.recognition import Recognised, recognised
 from hedgerow.gateway.routes import Route
 from hedgerow.gateway.tracing import TraceParent
 from hedgerow.record.ids import uuid7
@@ -18,6 +21,7 @@ from hedgerow.values.request import RequestFacts, WireRequest
 __all__ = ["Asked", "Asking"]
 
 RETRY_COUNT = b"x-stainless-retry-count"
+MOST_SHOWN = 80  # characters of a path or model in an error
 OFF = ("off", "false", "0", "no")
 
 
@@ -62,14 +66,15 @@ class Asking:
     async def read(self) -> Asked:
         """Raises Refused, and Gone if the client leaves."""
         client, house = self._client, self._house
-        try:
-            address = Address(client.raw_path, client.raw_query)
-        except BadAddress as bad:
-            raise Refused(bad.trouble) from None
-        head = WireRequest(method=client.method, path=address.path, headers=tuple(client.headers), body=None)
-        self.api = api_of(head)
+        canonical = head_of(client)
+        house.origins.check(client)
+        address = canonical.address
+        head = WireRequest(method=canonical.method, path=address.path, headers=tuple(canonical.headers), body=None)
+        found = recognised(head, key_in_query=address.key is not None)
+        self.api = found.likeliest
         key = presented_key(head, address.key)
-        owner = self._admitted(key)
+        owner = self._admitted(key, address.path)
+        self.api = self._api(found, address.path)
         body = await client.body(house.config.gateway.max_body)
         wire = WireRequest(method=head.method, path=head.path, headers=head.headers, body=body)
         facts = dialect_for(wire).facts(wire)
@@ -88,7 +93,21 @@ class Asking:
             api=self.api, address=address, wire=wire, facts=facts, route=route, said=said, trace=trace, key=key
         )
 
-    def _admitted(self, key: str | None) -> ClientKey | None:
+    def _api(self, found: Recognised, path: str) -> Api:
+        """The API that it speaks. Raises Refused, also where no route of that API names its path."""
+        if found.trouble is not None:
+            raise Refused(found.trouble)
+        api = found.among(self._house.routes.naming(path))
+        if isinstance(api, Trouble):
+            raise Refused(api)
+        if api is None:
+            apis = " or ".join(sorted(found.apis))
+            raise Refused(
+                Trouble(404, f"no [[route]] of this gateway to a target of {apis} is for {_short(path)}", "no_route")
+            )
+        return api
+
+    def _admitted(self, key: str | None, path: str) -> ClientKey | None:
         """Whose request it is; None where everybody is let in. Raises Refused."""
         keyring = self._house.keyring
         if keyring.open:
@@ -97,19 +116,20 @@ class Asking:
         if owner is None:
             said = "this client key is not known" if key else "a client key is needed"
             raise Refused(Trouble(401, f"{said} to the gateway", "invalid_api_key"))
+        if not owner.may_use(path):
+            raise Refused(Trouble(403, f"client key {owner.name} may not use {_short(path)}", "path_not_allowed"))
         if (trouble := owner.admit()) is not None:
             wait = (b"retry-after", str(max(1, round(owner.retry_after_s))).encode())
             raise Refused(trouble, [wait, NOT_AGAIN] if trouble.code == "insufficient_quota" else [wait])
         return owner
 
     def _route(self, wire: WireRequest, facts: RequestFacts) -> Route:
-        routes = self._house.routes
-        route = routes.find(wire.path, facts.model)
-        if route is None and facts.dialect == GENERIC.name and wire.path.startswith(self.api.paths):
-            route = routes.by_dialect(self.api.name)
+        model = facts.model if facts.dialect != GENERIC.name else _model_in(wire)
+        route = self._house.routes.find(self.api.name, wire.path, model)
         if route is None:
-            what = f"model {facts.model!r} at {wire.path}" if facts.model else wire.path
-            raise Refused(Trouble(404, f"no [[route]] of this gateway is for {what}", "no_route"))
+            what = f"model {_short(model)} at {_short(wire.path)}" if model else _short(wire.path)
+            message = f"no [[route]] of this gateway to a target of {self.api.name} is for {what}"
+            raise Refused(Trouble(404, message, "no_route"))
         return route
 
     def _deadline_s(self, wire: WireRequest) -> float | None:
@@ -125,3 +145,14 @@ class Asking:
             message = f"hedgerow-deadline-ms = {text!r} is not possible: allowed are milliseconds > 0"
             raise Refused(Trouble(400, message, "bad_header"))
         return deadline_s
+
+
+def _model_in(wire: WireRequest) -> str | None:
+    """The model that a call asks for whose API is not known in detail: what a route allows holds for images and speech, too."""
+    body = loads_or_none(wire.body or b"")
+    return text_of(body.get("model")) if is_object(body) else None
+
+
+def _short(text: str) -> str:
+    """What a client wrote, as it may stand in a message."""
+    return repr(text[:MOST_SHOWN] + ("…" if len(text) > MOST_SHOWN else ""))

@@ -7,7 +7,7 @@ from typing import Any
 
 from hedgerow.gateway.apis import Trouble
 from hedgerow.gateway.headers import RequestHeaders
-from hedgerow.gateway.line import LINE, Line
+from hedgerow.gateway.line import LINE, TARGET_FORM, Line
 
 __all__ = ["Client", "Gone", "Receive", "Refused", "Scope", "Send"]
 
@@ -33,17 +33,20 @@ class Gone(Exception):
 
 
 class Client:
-    """For one task, which reads the request and then writes the answer; `answering`: that has been
-    begun; `gone`: it has left; `read_whole`: nothing is left of its request;
-    `kept`: what has been written of the body, if that is to be remembered."""
+    """For one task, which reads the request and then writes the answer. `authority`: whom its address names, if that is more
+    than a path. `answering`: the answer has been begun; `gone`: it has left; `read_whole`: nothing is left of its request;
+    `kept`: what has been written of the body, if that is to be remembered. `always`: headers of every answer it gets."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.method: str = scope["method"]
+        self.http_version: str = scope["http_version"]
+        self.authority: bytes | None = scope["extensions"].get(TARGET_FORM)
         self.headers: RequestHeaders = scope["headers"]
         self.raw_path: bytes = scope["raw_path"]
         self.raw_query: bytes = scope["query_string"]
         self.answering = self.gone = self.read_whole = False
         self.kept: list[bytes] | None = None
+        self.always: RequestHeaders = ()
         self._receive, self._send = receive, send
         self._done = False
         self._line: Line = scope["extensions"][LINE]
@@ -105,7 +108,7 @@ class Client:
     def begin(self, status: int, headers: RequestHeaders) -> None:
         """Status and headers; they go out with the first of the body. Once."""
         self.answering = True
-        self._head = {"type": "http.response.start", "status": status, "headers": headers}
+        self._head = {"type": "http.response.start", "status": status, "headers": [*headers, *self.always]}
 
     async def write(self, data: bytes) -> None:
         """More of the body; waits while the client is slow to take it."""

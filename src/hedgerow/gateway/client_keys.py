@@ -1,8 +1,10 @@
 """Who may call: client keys, what each may spend, and what its requests may say of themselves."""
 
 import hmac
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time
+from fnmatch import translate
 from hashlib import sha256
 
 from hedgerow.clock import Clock
@@ -43,6 +45,7 @@ class ClientKey:
     ) -> None:
         self.section, self.name = section, section.name
         self._clock = clock
+        self._paths = [re.compile(translate(path)) for path in section.paths]
         self._per_minute = None if section.requests_per_minute is None else section.requests_per_minute * share
         self._usd_per_day = None if section.usd_per_day is None else section.usd_per_day * share
         self._tokens, self._filled_s = max(1.0, self._per_minute or 0.0), clock.now()
@@ -50,6 +53,10 @@ class ClientKey:
         if before is not None:
             self._day, self._spent_usd = before._day, before._spent_usd
             self._tokens, self._filled_s = min(self._tokens, before._tokens), before._filled_s
+
+    def may_use(self, path: str) -> bool:
+        """Does its `paths` allow this one? Whether a route names it is another question."""
+        return not self._paths or any(allowed.fullmatch(path) for allowed in self._paths)
 
     def admit(self) -> Trouble | None:
         """Count one more request, or say why it may not go on."""

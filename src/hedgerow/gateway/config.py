@@ -4,6 +4,7 @@ Immutable; a reload makes a new one.
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -22,6 +23,9 @@ from hedgerow.toml_file import TomlFile, Where
 
 __all__ = ["CLIENTS_KEY", "Config", "TargetConfig", "load"]
 
+ORIGIN = re.compile(
+    r"https?://[a-z0-9.-]+(?::\d{1,5})?|https?://\[[0-9a-f:]+\](?::\d{1,5})?|[a-z][a-z0-9+-]+://[a-z0-9.-]+"
+)
 ENV = "env:"
 CLIENTS_KEY = "client"
 CONTROL_SHARE = 0.02  # a gateway serves many: an honest live comparison is worth two in a hundred calls
@@ -110,6 +114,9 @@ class _Resolver:
         if gateway.shared_state is not None:
             fix = "leave it out: budgets are per process, and [gateway] workers share theirs out"
             self._no(("gateway", "shared_state"), gateway.shared_state, "nothing in this version", fix)
+        keyless = not sections.client_key
+        for origin in gateway.cors_origins:
+            self._check_origin(origin, keyless=keyless)
         self._unique("target", [target.name for target in sections.target])
         targets = {target.name: target for target in map(self._target, range(len(sections.target)))}
         policies = {
@@ -145,6 +152,17 @@ class _Resolver:
         if not host or not port.isdecimal() or int(port) > 65_535:
             self._no(("gateway", "listen"), listen, 'HOST:PORT such as "127.0.0.1:8700"; port 0 = any free one')
         return host.strip("[]"), int(port)
+
+    def _check_origin(self, origin: str, *, keyless: bool) -> None:
+        where = ("gateway", "cors_origins")
+        if origin == "*":
+            if keyless:
+                fix = "name the pages, or give clients keys: without them any page would spend those of the targets"
+                self._no(where, origin, 'exact origins such as "https://app.example"', fix)
+        elif ORIGIN.fullmatch(origin) is None:
+            self._no(
+                where, origin, 'an origin as browsers send it, "https://app.example", without path or slash at its end'
+            )
 
     def _target(self, number: int) -> TargetConfig:
         section = self._with_like(number)

@@ -38,6 +38,10 @@ class Exchange:
     async def run(self) -> None:
         """Answers, whatever happens. Raises CutShort where only a cut connection can tell that something is missing."""
         try:
+            if (allowed := self._house.origins.preflight(self._client)) is not None:
+                self._client.begin(204, allowed)
+                await self._client.end()
+                return
             asked = await self._asking.read()
         except Gone:
             return

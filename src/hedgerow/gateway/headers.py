@@ -24,11 +24,19 @@ HOP_BY_HOP = frozenset(
 )
 KEYS = frozenset(name.encode() for name in CREDENTIALS)
 # What tells where a client is, and how it came to us: nobody else's business.
-OF_THE_WAY = frozenset({b"forwarded", b"host", b"via", b"x-real-ip", b"cookie", b"content-length", b"expect"})
+OF_THE_WAY = frozenset(
+    {b"forwarded", b"host", b"via", b"x-real-ip", b"cookie", b"content-length", b"expect", b"origin", b"referer"}
+)
+OF_THE_WAY_TOO = (b"x-forwarded-", b"sec-fetch-", b"sec-ch-")
+# Another method or path than the one that was judged.
+TAKES_ITS_PLACE = frozenset(
+    {b"x-http-method", b"x-http-method-override", b"x-method-override", b"x-original-url", b"x-rewrite-url"}
+)
 # llama.cpp keeps a stream alive for its conversation after its connection is gone: a loser would run on.
 OUTLIVES_US = frozenset({b"x-conversation-id"})
-NEVER_UP = HOP_BY_HOP | OF_THE_WAY | OUTLIVES_US
+NEVER_UP = HOP_BY_HOP | OF_THE_WAY | OUTLIVES_US | TAKES_ITS_PLACE
 FOR_A_PROXY = b"x-accel-"  # orders to the nginx that is next: a provider's must not reach the one in front of us
+OF_A_BROWSER = b"access-control-"  # who may read an answer in a browser is the gateway's to say: cors_origins
 NOT_OURS_TO_SAY = frozenset({b"server", b"date", b"set-cookie", b"alt-svc", b"strict-transport-security"})
 
 
@@ -38,11 +46,12 @@ def upstream_headers(headers: RequestHeaders, *, keep_keys: bool, decodable: boo
     dropped = _named_by_connection(headers)
     kept: list[tuple[bytes, bytes]] = []
     for name, value in headers:
+        read_as = name.replace(b"_", b"-")  # by servers that pass headers on as variables
         if (
-            name in NEVER_UP
+            read_as in NEVER_UP
             or name in dropped
-            or (name in KEYS and not keep_keys)
-            or name.startswith((b"x-forwarded-", OWN_PREFIX))
+            or (read_as in KEYS and (not keep_keys or read_as != name))
+            or read_as.startswith((*OF_THE_WAY_TOO, OWN_PREFIX))
         ):
             continue
         if decodable and name == b"accept-encoding":
@@ -61,7 +70,7 @@ def answer_headers(headers: Headers, ours: Iterable[tuple[bytes, bytes]]) -> lis
         if name not in HOP_BY_HOP
         and name not in NOT_OURS_TO_SAY
         and name not in dropped
-        and not name.startswith((OWN_PREFIX, FOR_A_PROXY))
+        and not name.startswith((OWN_PREFIX, FOR_A_PROXY, OF_A_BROWSER))
     ]
     return [*kept, *ours]
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["LINE", "Line"]
+__all__ = ["LINE", "TARGET_FORM", "Line"]
 
 LINE = "hedgerow.line"  # where a scope's extensions have the client's
+TARGET_FORM = "hedgerow.authority"  # and, of an address that is not just a path, whom it names
 
 
 class Line:

@@ -1,28 +1,36 @@
-"""uvicorn's HTTP protocol with limits that it has none of itself: on a request's head, and on a client that stops reading."""
+"""uvicorn's HTTP protocol with limits that it has none of itself: on a request's head, and on a client that stops reading. And
+two parts of HTTP/1.1 that it reads in its own way: offers of another protocol, and trailers."""
 
 import asyncio
 from typing import Any, cast
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hedgerow.gateway.line import LINE, Line
+from hedgerow.gateway.line import LINE, TARGET_FORM, Line
 
 __all__ = ["MAX_HEAD_BYTES", "PatientProtocol"]
 
 HEAD_S = 30.0  # from the connection, or from the first byte of a later request, to the end of the head
 MAX_HEAD_BYTES = 65_536
 READING_PAUSE_S = 120.0  # a client that takes nothing of its answer for so long
+FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class PatientProtocol(HttpToolsProtocol):
     """One connection. A client that opens it and says nothing, or says it a byte a minute, does not keep it; nor one that does
-    not take its answer, for which a provider's stream is held open."""
+    not take its answer, for which a provider's stream is held open.
+
+    A request that offers another protocol (the JDK's client does, RFC 9110, 7.8) is served as HTTP/1.1. The parser takes what
+    follows its head for that protocol, so a second parser, which is told the same framing and no offer, reads the body."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _reading_timer: asyncio.TimerHandle | None = None
     _head_bytes = _header_bytes = 0
     _in_head = True
+    _offers = _retelling = False
+    _framing: tuple[bytes, ...] = ()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._line = Line(transport)
@@ -32,18 +40,47 @@ class PatientProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._in_head:
             self._head_bytes += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._parse(data)
         if self._in_head and self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("")
 
+    def _parse(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            self._parse_on(data[offer.args[0] :])
+        except httptools.HttpParserError:
+            self.logger.warning("Invalid HTTP request received.")
+            self.send_400_response("Invalid HTTP request received.")
+
+    def _parse_on(self, rest: bytes) -> None:
+        """The body of a request that offers another protocol, and what comes behind it."""
+        self.parser = httptools.HttpRequestParser(self)
+        self._offers, self._retelling = False, True
+        self.parser.feed_data(b"\r\n".join((b"POST / HTTP/1.1", b"host: the-same", *self._framing, b"", b"")))
+        if rest:
+            self._parse(rest)
+
     def on_message_begin(self) -> None:
+        if self._retelling:
+            return
         super().on_message_begin()
         self.scope["extensions"] = cast(Any, {LINE: self._line})
+        self._framing = ()
         if not self._in_head:
             self._begin_head()
 
+    def on_url(self, url: bytes) -> None:
+        if not self._retelling:
+            super().on_url(url)
+
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._retelling or not self._in_head:
+            return  # a trailer is no header (RFC 9110, 6.5.1): a key in it lets nobody in
         self._header_bytes += len(name) + len(value)
+        if name.lower() in FRAMING:
+            self._framing += (name + b": " + value,)
         if self._header_bytes > MAX_HEAD_BYTES:
             raise ValueError("the headers are too large")  # the parser stops, and send_400_response is called
         super().on_header(name, value)
@@ -56,8 +93,20 @@ class PatientProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def on_headers_complete(self) -> None:
+        if self._retelling:
+            self._retelling = False
+            return
         self._end_head()
+        self._offers = self.parser.should_upgrade()
+        if not self.url.startswith(b"/"):
+            named = httptools.parse_url(self.url)
+            port = b":%d" % named.port if named.port else b""
+            self.scope["extensions"] = cast(Any, {LINE: self._line, TARGET_FORM: (named.host or b"") + port})
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        if not self._offers:
+            super().on_message_complete()
 
     def pause_writing(self) -> None:
         super().pause_writing()

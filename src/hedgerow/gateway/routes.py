@@ -1,4 +1,4 @@
-"""Which targets a request may go to: the first route whose path and model fit it, and what is left for other paths."""
+"""Which targets a request may go to: the first route of its own API whose path and model fit it. No route, no way out."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,6 +25,11 @@ class Route:
     path: re.Pattern[str]
     model: re.Pattern[str]
 
+    @property
+    def api(self) -> str:
+        """What all of its targets speak."""
+        return self.targets[0].dialect
+
     def places(self, key: str | None) -> tuple[Place, ...]:
         """Its targets as the gate sees them. key: the client's own, by whose limits its calls are held where it goes through."""
         if any(target.passes_keys_through for target in self.targets):
@@ -42,13 +47,13 @@ class Routes:
     def __init__(self, config: Config, hedgers: Mapping[str, Hedger]) -> None:
         self._routes: Sequence[Route] = [_route(section, config, hedgers) for section in config.routes]
 
-    def find(self, path: str, model: str | None) -> Route | None:
-        """The first route that fits."""
-        return next((route for route in self._routes if route.fits(path, model)), None)
+    def find(self, api: str, path: str, model: str | None) -> Route | None:
+        """The first of an API's routes that fits."""
+        return next((route for route in self._routes if route.api == api and route.fits(path, model)), None)
 
-    def by_dialect(self, dialect: str) -> Route | None:
-        """Where other calls of an API go, unhedged: the first route to a target that speaks it."""
-        return next((route for route in self._routes if route.targets[0].dialect == dialect), None)
+    def naming(self, path: str) -> frozenset[str]:
+        """The APIs whose routes name this path, for whatever model."""
+        return frozenset(route.api for route in self._routes if route.path.fullmatch(path) is not None)
 
 
 def _route(section: RouteSection, config: Config, hedgers: Mapping[str, Hedger]) -> Route:

@@ -18,6 +18,7 @@ __all__ = [
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 Name = Annotated[str, Field(pattern=NAME)]
+GlobPath = Annotated[str, Field(pattern="^[/*]")]
 Usd = Annotated[float, Field(ge=0)]
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(B|kB|KB|MB|GB|KiB|MiB|GiB)?\s*")
 BYTES_PER_UNIT = {"B": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -44,6 +45,14 @@ class GatewaySection(Section):
     admin_key: str | None = Field(default=None, repr=False, description="bearer token for /admin/…; a text or env:NAME")
     max_body: int = Field(
         default=20_000_000, ge=1_000, le=1_000_000_000, description='largest request: bytes, or "20MB"'
+    )
+    cors_origins: list[str] = Field(
+        default_factory=list[str],
+        description='pages that may call from a browser: "https://app.example"; "*" with client keys only',
+    )
+    hosts: list[str] = Field(
+        default_factory=list[str],
+        description="names by which a gateway on the loopback without client keys may be asked, beside localhost",
     )
     record_bodies: Literal[False, True, "all"] = Field(
         default=False, description="true keeps requests for replay beside the events, all also answers"
@@ -118,6 +127,9 @@ class ClientKeySection(Section):
         default="off", description="may a request name another segment: never, always, or if it is signed"
     )
     segment_secret: str | None = Field(default=None, repr=False, description="what signs segments; a text or env:NAME")
+    paths: list[GlobPath] = Field(
+        default_factory=list[str], description="patterns of paths that it may use; empty: all that the routes name"
+    )
     requests_per_minute: int | None = Field(default=None, ge=1, description="left out: no limit")
     usd_per_day: float | None = Field(
         default=None, gt=0, description="by the upper bound of costs, UTC; left out: no limit"
