@@ -231,6 +231,6 @@ def _number(value: str | None) -> float | None:
 def _date(value: str | None) -> datetime | None:
     try:
         moment = parsedate_to_datetime(value) if value else None
-    except ValueError:
+    except (ValueError, OverflowError):  # a day, a year or a zone of more digits than a date has
         return None
     return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
