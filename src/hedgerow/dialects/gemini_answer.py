@@ -45,7 +45,7 @@ ABOUT_A_PART = frozenset({"mediaResolution", "partMetadata", "thought", "thought
 class GeminiReader(EventReader):
     """One attempt's reader; not shared. Its `facts` are complete after `finish`."""
 
-    __slots__ = ("_finish_reasons", "_pieces", "_with_output")
+    __slots__ = ("_finish_reasons", "_goes_on", "_pieces", "_with_output")
 
     def __init__(self, headers: Headers) -> None:
         framing = GeminiFraming(headers)
@@ -54,12 +54,22 @@ class GeminiReader(EventReader):
         self.facts.service_tier = header_value(headers, b"x-gemini-service-tier")
         self._finish_reasons: dict[int, str | None] = {}  # of every candidate seen so far
         self._with_output: set[int] = set()  # candidates that have something a caller can use
+        self._goes_on = False  # content came behind a finish reason: in this stream they are no ends
 
     def feed(self, data: bytes) -> None:
         """More decoded bytes. The bracket that closes an array is the only end mark that Gemini has."""
         super().feed(data)
         if self._pieces.closed:
-            self.facts.end_mark = self.facts.ended
+            self.facts.end_mark = self.facts.ended = self.facts.ended or self._all_finished
+
+    def finish(self) -> None:
+        """The body ended cleanly: that is the end also where finish reasons come with every chunk."""
+        super().finish()
+        self.facts.ended = self.facts.ended or self._all_finished
+
+    @property
+    def _all_finished(self) -> bool:
+        return bool(self._finish_reasons) and all(self._finish_reasons.values())
 
     def _read_event(self, event: ServerSentEvent) -> None:
         chunk = loads_or_none(event.data)
@@ -86,7 +96,7 @@ class GeminiReader(EventReader):
         if any(with_content):
             facts.content = True
             facts.chunks += 1
-        facts.ended = bool(self._finish_reasons) and all(self._finish_reasons.values())
+        facts.ended = self._all_finished and not self._goes_on
 
     def _read_candidate(self, candidate: dict[str, object]) -> bool:
         """Takes in one candidate of a chunk or body; is there content in it?"""
@@ -104,6 +114,7 @@ class GeminiReader(EventReader):
                 if visible_chars or other:
                     facts.useful = True
                     self._with_output.add(index)
+        self._goes_on = self._goes_on or (seen and self._finish_reasons.get(index) is not None)
         reason = text_of(candidate.get("finishReason") or candidate.get("finish_reason"))
         if reason and reason != UNSPECIFIED:
             self._finish(index, reason)

@@ -23,7 +23,7 @@ CHARS_PER_TOKEN = 4.0
 BAD_GATEWAY = 502
 EVENT_STREAM = "text/event-stream"
 LAST_BYTES_S = 0.1  # after an end mark, for the end of the body: with it the connection can be used again
-QUIET_END_S = 0.5  # a stream without end mark (Gemini's) that has said all its finish reasons: for what may follow them
+QUIET_END_S = 0.5  # a stream that is put together, without end mark (Gemini's): after all its finish reasons
 REST_S, MOST_REST_BYTES = 5.0, 1_048_576  # of an answer that has failed: what stands behind the error
 CUT, UNREADABLE = "cut", "unreadable"
 
@@ -158,7 +158,7 @@ class Attempt:
         """What comes behind the end of an answer, within a moment."""
         assert self.response is not None
         try:
-            async with asyncio.timeout(LAST_BYTES_S if end_mark else QUIET_END_S):
+            async with asyncio.timeout(LAST_BYTES_S if end_mark else self._quiet_end_s):
                 while chunk := await self.response.read():
                     if not end_mark:
                         return self._look_at(chunk)
@@ -167,6 +167,13 @@ class Attempt:
         except Exception:  # a connection that stays open or breaks: the answer is whole all the same
             return b""
         return b"" if end_mark else self._look_at(b"")
+
+    @property
+    def _quiet_end_s(self) -> float | None:
+        """How long a stream without end mark that has said its finish reasons may be silent; None = as long as the caller's own
+        client allows. Some servers send a reason with every chunk, or one before their tools run: to leave the caller's own
+        stream then would hand out a part as the whole."""
+        return None if self._assembler is None else QUIET_END_S
 
     def _belongs_behind(self, chunk: bytes) -> bool:
         """May this follow an end mark? The trailer of a coding, without which a client takes a body for cut; and events that

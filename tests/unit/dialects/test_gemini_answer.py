@@ -194,3 +194,9 @@ def test_a_whole_answer_is_valid_when_it_is_complete_and_says_something(body: by
     reader.feed(body)
     reader.finish()
     assert reader.facts.valid is valid
+
+
+def test_finish_reasons_in_every_chunk_are_no_end_before_the_body_ends() -> None:
+    said = [chunk({"text": word}, reason="STOP", index=0) for word in ("one ", "two ", "three")]
+    assert not read(*said, finish=False).ended
+    assert read(*said).ended

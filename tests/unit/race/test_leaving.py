@@ -4,10 +4,12 @@ import asyncio
 import gc
 from collections.abc import Callable
 
+import orjson
 import pytest
 from tests.unit.race.bench import Bench
 from tests.unit.race.scripted import (
     DONE,
+    JSON,
     Carrier,
     answers,
     completion,
@@ -19,6 +21,7 @@ from tests.unit.race.scripted import (
 )
 
 from hedgerow.race.stream import Delivery
+from hedgerow.values.request import WireRequest
 
 
 async def test_a_late_primary_is_backed_up_and_closed_when_the_backup_answers() -> None:
@@ -178,6 +181,32 @@ async def test_a_stream_that_is_dropped_at_its_end_mark_closes_its_connection() 
     assert carrier.closed == [0]
     (event,) = bench.hedger.events
     assert (event.outcome, event.winner) == ("answered", 0)
+
+
+async def test_a_stream_without_end_mark_is_not_left_after_a_finish_reason() -> None:
+    """Some servers send Gemini's with every chunk, or one before their tools run; what follows takes as long as it takes."""
+    said = [_gemini_frame(word) for word in ("one ", "two")]
+    bench = Bench()
+    carrier = Carrier(bench.clock, [streams((0.0, said[0]), (9.0, said[1]))])
+    wire = WireRequest(
+        method="POST",
+        path="/v1beta/models/m:streamGenerateContent",
+        headers=JSON,
+        body=b'{"contents":[{"parts":[{"text":"hi"}]}]}',
+    )
+    delivery = await bench.hedger.send(wire, carrier)
+    assert await anext(delivery) == said[0]
+    reading = asyncio.ensure_future(anext(delivery))
+    await asyncio.sleep(0.7)  # real time: what we grant the end of a body is not on the race's clock
+    assert not reading.done()
+    await pass_time(bench.clock, 9.1)
+    assert await reading == said[1]
+    assert [chunk async for chunk in delivery] == []
+
+
+def _gemini_frame(text: str) -> bytes:
+    candidate = {"index": 0, "content": {"parts": [{"text": text}]}, "finishReason": "STOP"}
+    return b"data: " + orjson.dumps({"candidates": [candidate]}) + b"\n\n"
 
 
 async def test_the_deadline_ends_a_race_and_a_delivery() -> None:
