@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from openai import AsyncOpenAI, OpenAI
 from tests.sdk.racing import PATIENCE_S, QUICK, scripted
@@ -160,3 +161,16 @@ def test_streams_that_are_dropped_are_closed_in_silence(
     assert not [
         error for error in ignored if not isinstance(error, ResourceWarning)
     ]  # those are of other tests' clients
+
+
+def test_an_open_answer_outlives_the_client_and_the_transport_that_it_came_from(
+    hedgerow_sandbox: SandboxProcess,
+) -> None:
+    script = scripted("outlives/transport", {"first_token_s": 0.0, "token_s": 0.02, "tokens": 10})
+    client = httpx2.Client(transport=hedgerow.Transport(httpx2.HTTPTransport()))
+    asked = {"model": "m", "messages": MESSAGES, "stream": True}
+    request = client.build_request("POST", f"{hedgerow_sandbox.url}/v1/chat/completions", json=asked, headers=script)
+    response = client.send(request, stream=True)
+    del client
+    gc.collect()
+    assert b"[DONE]" in response.read()

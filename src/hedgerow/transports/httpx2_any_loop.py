@@ -36,7 +36,7 @@ class AnyLoopTransport(OnPortal, httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         await request.aread()  # a body that a generator makes belongs to the caller's loop
         response, body = await portal().wait(answered(self._hedged(), request, ledger_for(request)))
-        return handed_on(response, body, _Body)
+        return handed_on(self, response, body, _Body)
 
     async def aclose(self) -> None:
         """Wait for open losers, then close all connections."""
@@ -48,8 +48,8 @@ class _Body(httpx2.AsyncByteStream):
     """A body that is still coming, as another loop reads it. An iterator of its own, not a generator: it is gone as soon as
     nobody holds it, and with it the delivery, which closes what is open."""
 
-    def __init__(self, delivery: Delivery) -> None:
-        self._delivery, self._portal = delivery, portal()
+    def __init__(self, delivery: Delivery, transport: OnPortal) -> None:
+        self._delivery, self._portal, self._transport = delivery, portal(), transport
 
     def __aiter__(self) -> "_Body":
         return self

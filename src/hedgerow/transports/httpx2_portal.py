@@ -73,14 +73,17 @@ async def answered(
     return response, b"".join([chunk async for chunk in delivery]) if delivery.whole else None
 
 
-def handed_on(response: httpx2.Response, body: bytes | None, coming: Callable[[Delivery], Stream]) -> httpx2.Response:
-    """The response as it leaves the portal. coming: reads a body that is not all here."""
+def handed_on(
+    transport: OnPortal, response: httpx2.Response, body: bytes | None, coming: Callable[[Delivery, OnPortal], Stream]
+) -> httpx2.Response:
+    """The response as it leaves the portal. coming: reads a body that is not all here, and holds the transport meanwhile, whose
+    end would close the connection: a caller may drop its client and read on."""
     # The connection belongs to the portal's loop.
     extensions = {name: value for name, value in response.extensions.items() if name != "network_stream"}
     return httpx2.Response(
         response.status_code,
         headers=response.headers,
-        stream=coming(_delivery_of(response)) if body is None else httpx2.ByteStream(body),
+        stream=coming(_delivery_of(response), transport) if body is None else httpx2.ByteStream(body),
         extensions=extensions,
     )
 

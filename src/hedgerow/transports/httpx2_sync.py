@@ -75,7 +75,7 @@ class Transport(OnPortal, httpx2.BaseTransport):
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         refuse_request(request, "Transport")
         response, body = portal().run(answered(self._hedged(), _readable(request), ledger_for(request)))
-        return handed_on(response, body, _Body)
+        return handed_on(self, response, body, _Body)
 
     def close(self) -> None:
         """Wait for open losers, then close all connections."""
@@ -86,8 +86,8 @@ class Transport(OnPortal, httpx2.BaseTransport):
 class _Body(httpx2.SyncByteStream):
     """A body that is still coming, as a thread reads it."""
 
-    def __init__(self, delivery: Delivery) -> None:
-        self._delivery, self._portal = delivery, portal()
+    def __init__(self, delivery: Delivery, transport: OnPortal) -> None:
+        self._delivery, self._portal, self._transport = delivery, portal(), transport
 
     def __iter__(self) -> Iterator[bytes]:
         try:
