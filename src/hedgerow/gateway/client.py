@@ -18,6 +18,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 DISCARD_BYTES, DISCARD_S = 64_000_000, 5.0
 BODY_PAUSE_S = 30.0  # a client that sends nothing of its body for so long
+MOST_STATUS = 599
 
 
 class Refused(Exception):
@@ -106,8 +107,9 @@ class Client:
             self._line.leaving.discard(leave)
 
     def begin(self, status: int, headers: RequestHeaders) -> None:
-        """Status and headers; they go out with the first of the body. Once."""
-        self.answering = True
+        """Status and headers; they go out with the first of the body. Once. uvicorn knows none below 100 or beyond 599: SDKs take the
+        latter for errors of the server, as they do 500."""
+        self.answering, status = True, status if 100 <= status <= MOST_STATUS else 500
         self._head = {"type": "http.response.start", "status": status, "headers": [*headers, *self.always]}
 
     async def write(self, data: bytes) -> None:
