@@ -40,10 +40,11 @@ def text_of(value: object) -> str | None:
 
 
 def whole_number(value: object) -> int | None:
-    """The number if it is an integer ≥ 0 (2.0 counts as one, true does not), else None."""
+    """The number if it is an integer ≥ 0 (2.0 counts as one, true does not), else None; nothing here counts beyond 63 bits, and
+    SQLite takes no more."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
 
 
 def written(value: object) -> bytes:
