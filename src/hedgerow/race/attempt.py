@@ -225,12 +225,13 @@ class Attempt:
                 self.closed_s = self._clock.now()
 
     async def _read_aside(self, verdicts: Verdicts) -> None:
-        """A redirect, or another status that is neither an error nor an answer: as it came, it is for the caller's client."""
+        """A redirect, or another status that is neither an error nor an answer: as it came, it is for the caller's client. A
+        backup's is kept: it is no answer that could beat an attempt that is still running."""
         assert self.response is not None
         while chunk := await self.response.read():
             self.chunks.append(chunk)
         await self.close()
-        verdicts.answered(self.number, True, True)
+        verdicts.answered(self.number, self.number == 0, self.number == 0)
 
     async def _read_error(self, dialect: Dialect, verdicts: Verdicts) -> None:
         assert self.response is not None

@@ -185,3 +185,11 @@ async def test_what_is_neither_an_error_nor_an_answer_is_handed_to_the_caller(
     await pass_time(bench.clock, 0.2)
     assert await answer == body
     assert carrier.opened == [0]
+
+
+async def test_a_redirect_of_a_backup_does_not_beat_the_primary() -> None:
+    bench = Bench(ELSEWHERE)
+    moved = Does(headers_s=0.1, status=302, headers=((b"location", b"/log-in"),))
+    _, answer = bench.send(answers("primary", 2.0), moved, moved)
+    await pass_time(bench.clock, 2.1)
+    assert await answer == completion("primary")
