@@ -59,6 +59,7 @@ class EventReader:
         """More decoded bytes."""
         for event in self._framing.feed(data):
             self._read(event)
+        self.facts.overlooked = self._framing.truncated
 
     def finish(self) -> None:
         """The body ended cleanly: what was still open is read."""

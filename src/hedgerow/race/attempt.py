@@ -208,7 +208,8 @@ class Attempt:
     @property
     def sees(self) -> bool:
         """Can the content be looked at? If not, its first bytes have to do."""
-        return self._decoder is not None and self._decoder.sees
+        overlooked = self.reader is not None and self.reader.facts.overlooked
+        return self._decoder is not None and self._decoder.sees and not overlooked
 
     def fail(self, failure: Failure, verdicts: Verdicts) -> None:
         """Remember the failure and report it."""

@@ -25,7 +25,8 @@ class AnswerFacts:
     `visible_chars`: characters of visible output so far; `hidden_chars`: of reasoning. `ended`: the dialect's own end was
     seen. `end_mark`: so was the mark after which a stream has nothing more to say ([DONE], message_stop, …); `done`: it was
     [DONE], at which clients stop reading. `useful`: there is something a caller can use (text, tool call, refusal, audio),
-    and not content_filter alone. `failure`: an in-band error. `given_up`: the failure is nothing but a finish reason by which
+    and not content_filter alone. `overlooked`: something was too large to be looked at, so that nobody knows what
+    else the answer has. `failure`: an in-band error. `given_up`: the failure is nothing but a finish reason by which
     the server says that it broke off. `valid` = a complete answer that may win a buffered race.
     """
 
@@ -37,6 +38,7 @@ class AnswerFacts:
     end_mark: bool = False
     done: bool = False
     given_up: bool = False
+    overlooked: bool = False
     useful: bool = False
     finish_reason: str | None = None
     failure: Failure | None = None

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from hedgerow.dialects.gemini_answer import GeminiReader
+from hedgerow.dialects.sse import MAX_EVENT_BYTES
 from hedgerow.values.answer import AnswerFacts, Usage
 from hedgerow.values.failure import FailureKind
 
@@ -200,3 +201,9 @@ def test_finish_reasons_in_every_chunk_are_no_end_before_the_body_ends() -> None
     said = [chunk({"text": word}, reason="STOP", index=0) for word in ("one ", "two ", "three")]
     assert not read(*said, finish=False).ended
     assert read(*said).ended
+
+
+def test_an_event_that_is_too_large_to_look_at_is_overlooked_and_said_to_be() -> None:
+    image = chunk({"inlineData": {"mimeType": "image/png", "data": "A" * MAX_EVENT_BYTES}}, reason="STOP")
+    facts = read(chunk({"text": "Here it is: "}), image)
+    assert (facts.overlooked, facts.ended) == (True, False)
