@@ -231,3 +231,12 @@ async def test_among_garbage_everybody_gets_only_what_is_theirs(gateway: Running
     over.set()
     await asyncio.gather(*noise)
     await still_answers(gateway)
+
+
+@pytest.mark.parametrize("status", [600, 999])
+async def test_a_status_that_uvicorn_does_not_know_is_an_error_of_the_server(gateway: Running, status: int) -> None:
+    """Cut off, a client would take it for a broken connection."""
+    odd = answer(b'{"error":{"message":"odd"}}', "content-type: application/json", status=f"{status} Odd").decode()
+    got = await exchanged(gateway, request_of(PATH, saying("x", raw=odd), connection="close"))
+    assert status_of(got) == 500
+    assert b'"odd"' in got

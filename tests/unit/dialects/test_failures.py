@@ -121,7 +121,10 @@ def test_an_in_band_error_stands_for_a_status(error, status, kind):
         ([(b"retry-after", b"in a while")], None),
         ([(b"retry-after", b"Wed, 99999999999 Oct 2026 12:00:30 GMT")], None),
         ([(b"retry-after", b"Wed, 21 Oct 2026 12:00:30 +99999999999999999")], None),
-        ([(b"retry-after", b"Wed, 21 Oct 2026 12:00:30 GMT"), (b"date", b"Wed, 21 Oct 99999999999 12:00:00 GMT")], 30.0),
+        (
+            [(b"retry-after", b"Wed, 21 Oct 2026 12:00:30 GMT"), (b"date", b"Wed, 21 Oct 99999999999 12:00:00 GMT")],
+            30.0,
+        ),
         ([(b"retry-after", b"\xff\xfe")], None),
         ([(b"retry-after", b"")], None),
     ],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hedgerow.dialects.lenient_json import whole_number
 from hedgerow.dialects.registry import dialect_for
 from hedgerow.dialects.token_counts import TokenCountReader, TokenCounts
 from hedgerow.values.request import WireRequest
@@ -48,3 +49,10 @@ def test_an_answer_is_one_with_a_count(body, valid, failed):
 
 def test_its_failures_are_read():
     assert TokenCounts().failure(529, [], b"").status == 529
+
+
+@pytest.mark.parametrize(
+    ("said", "count"), [(7, 7), (2.0, 2), (2**63 - 1, 2**63 - 1), (2**63, None), (1e300, None), (-1, None)]
+)
+def test_a_count_is_a_whole_number_that_a_store_can_hold(said: float, count: int | None) -> None:
+    assert whole_number(said) == count
