@@ -108,7 +108,7 @@ class Stage:
         play, name = Play(scenario, clock, waits), str(next(self._numbers))
         self.provider.plays[name] = play
         try:
-            outcome = await self._outcome(play, name, way, url)
+            outcome = await self._outcome(play, name, way, url, bare)
         finally:
             play.over = True
             del self.provider.plays[name]
@@ -116,12 +116,12 @@ class Stage:
         outcome.left_open = await _left_open(play)
         return outcome
 
-    async def _outcome(self, play: Play, name: str, way: str, url: str) -> Outcome:
+    async def _outcome(self, play: Play, name: str, way: str, url: str, bare: Outcome | None) -> Outcome:
         scenario = play.scenario
         silent = any(answer.time in SILENT or answer.after == "open" for answer in scenario.answers)
         timeout = READ_S if silent else PATIENCE_S * 2
         if silent and bare is not None and "Timeout" not in (bare.error or ""):
-            timeout = PATIENCE_S / 2  # where the bare client did not wait for one, a busy machine must not make ours run into it
+            timeout = READ_S * 4  # where the bare client did not wait for one, a busy machine must not make ours run into it
         policy = hedgerow.Policy(**POLICIES[scenario.mode])
         if way == "sync":
             sdk = _sdk(scenario, url, timeout, httpx2.Client(verify=CONTEXT), sync=True)
