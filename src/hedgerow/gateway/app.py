@@ -99,7 +99,8 @@ class Gateway:
             await _reply(send, 403, {"error": {"message": f"this is for administrators: {fix}"}})
         elif scope["path"] == "/admin/stats" and scope["method"] == "GET":
             policies = {name: hedger.stats() for name, hedger in house.hedgers.items()}
-            await _reply(send, 200, {"worker": house.worker.number, "workers": house.worker.of, "policies": policies})
+            about = {"worker": house.worker.number, "workers": house.worker.of, "unwritable": house.unwritable}
+            await _reply(send, 200, {**about, "policies": policies})
         else:
             await _reply(send, 404, {"error": {"message": "there is only GET /admin/stats"}})
 
