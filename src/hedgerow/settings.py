@@ -31,6 +31,7 @@ from hedgerow.setting_kinds import (
     read_zone,
     setting,
 )
+from hedgerow.shown import shown_address, shown_name, shown_value, unshown
 from hedgerow.toml_file import TomlFile
 from hedgerow.units import Delay, Window, parse_share
 
@@ -239,17 +240,19 @@ class Target:
     cancel_billing: what it charges for a call that was closed (so_far, full, none, unknown), for the cost in events.
     """
 
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)  # its query may hold a key
     api_key: str | None = field(default=None, repr=False)
-    set: Mapping[str, object] = field(default_factory=dict[str, object])
+    set: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
     name: str | None = None
     cancel_billing: Literal["so_far", "full", "none", "unknown"] = "unknown"
 
     def __post_init__(self) -> None:
         if self.base_url is not None and not re.match(r"https?://[^/]", self.base_url):
-            raise SettingError("base_url", self.base_url, 'an http or https URL such as "https://eu.example/v1"')
+            url = shown_address(self.base_url)
+            raise SettingError("base_url", url, 'an http or https URL such as "https://eu.example/v1"')
         if self.base_url is not None and "#" in self.base_url:
-            raise SettingError("base_url", self.base_url, "a URL without a fragment (#…), which no server would see")
+            url = shown_address(self.base_url)
+            raise SettingError("base_url", url, "a URL without a fragment (#…), which no server would see")
         if self.cancel_billing not in CANCEL_BILLING:
             raise SettingError("cancel_billing", self.cancel_billing, ", ".join(CANCEL_BILLING))
         if self.base_url is None and self.api_key is None and not self.set:
@@ -266,11 +269,13 @@ def policy_of(values: Mapping[str, Any], place: Callable[[str], str]) -> Policy:
     settings, known = dict(values), {row.name: row for row in Policy.table()}
     if (rescue := settings.pop("rescue", "off")) not in RESCUES:
         fix = "mid-stream rescue is not in this version"
-        raise SettingError("rescue", rescue, ", ".join(RESCUES), fix=fix, where=place("rescue"))
+        raise SettingError("rescue", shown_value(rescue), ", ".join(RESCUES), fix=fix, where=place("rescue"))
     for key, value in settings.items():
         if key not in known:
-            raise SettingError(key, value, f"one of {', '.join(known)}", fix="check the spelling", where=place(key))
+            allowed, name = f"one of {', '.join(known)}", shown_name(key, known)
+            raise SettingError(name, unshown(value), allowed, fix="check the spelling", where=place(key))
     try:
         return Policy(**settings)
     except SettingError as error:
-        raise error.at(place(error.name)) from None
+        trouble = SettingError(error.name, shown_value(error.value), error.allowed, fix=error.fix)
+    raise trouble.at(place(trouble.name))

@@ -139,7 +139,9 @@ async def test_a_request_whose_length_is_in_doubt_is_not_sent_on(gateway: Runnin
     names = ["transfer-encoding" if length == "chunked" else "content-length" for length in lengths]
     told = "".join(f"{name}: {length}\r\n" for name, length in zip(names, lengths, strict=True))
     hidden = request_of("/v1/smuggled", saying("smuggled"))
-    got = await exchanged(gateway, f"POST {PATH} HTTP/1.1\r\nhost: localhost\r\n{told}\r\n".encode(), hidden, patience_s=0.5)
+    got = await exchanged(
+        gateway, f"POST {PATH} HTTP/1.1\r\nhost: localhost\r\n{told}\r\n".encode(), hidden, patience_s=0.5
+    )
     assert not got or status_of(got) in (400, 413)
     assert b"smuggled" not in got
     await still_answers(gateway)

@@ -120,6 +120,27 @@ def test_a_bad_file_is_refused_and_the_old_one_stays(launch: Launch, hedgerow_sa
 
 
 @posix
+def test_a_reload_tells_of_a_mistake_and_of_open_doors_and_shows_no_key(
+    launch: Launch, hedgerow_sandbox: SandboxProcess
+) -> None:
+    gateway = launch()
+    config = config_of(hedgerow_sandbox)
+    wrong: list[Any] = ["sk-SECRETSECRET", ["sk-SECRETSECRET"], {"SECRETSECRET": 1}, b"\xff"]
+    for number, value in enumerate(wrong):
+        if isinstance(value, bytes):
+            gateway.file.write_bytes(b'api_key = "SECRETSECRET' + value)
+        else:
+            gateway.file.write_text(tomli_w.dumps({**config, "gateway": {"admin_kye": value}}))
+        _until(lambda number=number: sum("not reloaded" in line for line in gateway.log) == number + 1, gateway)  # type: ignore[misc]
+    target = {"name": "openai", "dialect": "openai", "base_url": "http://other.example/v1", "api_key": "SECRETSECRET"}
+    gateway.file.write_text(tomli_w.dumps({**config, "target": [target, *config["target"][1:]]}))
+    _until(lambda: any("was reloaded" in line for line in gateway.log), gateway)
+    assert any("plain text" in line for line in gateway.log)
+    assert "SECRETSECRET" not in "\n".join(gateway.log)
+    assert not any("Traceback" in line for line in gateway.log)
+
+
+@posix
 def test_of_several_workers_one_that_is_killed_loses_only_its_calls(
     launch: Launch, hedgerow_sandbox: SandboxProcess
 ) -> None:

@@ -205,7 +205,9 @@ async def test_paths_and_models_that_lead_nowhere_are_a_404_in_the_clients_own_d
     assert (await post(gateway.url, "/v1beta/models/g:countTokens")).json()["error"]["status"] == "NOT_FOUND"
     assert (await post(gateway.url, "/v1/chat/completions", {**CHAT, "model": "GPT-4o"})).status_code == 200
     assert len(bare.asked) == 1
-    assert (await post(gateway.url, "/v1/models")).status_code == 404  # the API is known, and there is a target, but no route
+    assert (
+        await post(gateway.url, "/v1/models")
+    ).status_code == 404  # the API is known, and there is a target, but no route
     assert len(bare.asked) == 1
 
 

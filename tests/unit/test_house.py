@@ -18,11 +18,8 @@ PACKAGE = "hedgerow"
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_PARAMETERS = 400, 60, 8
 BANNED_NAMES = {"utils", "helpers", "common", "manager", "misc"}
 
-SPEAKING = {
-    "gateway.__main__",
-    "sandbox.__main__",
-    "sandbox.serving",
-}  # beside the command line: what processes say that are started by it
+# Beside the command line: what processes say that are started by it.
+SPEAKING = {"gateway.__main__", "sandbox.__main__", "sandbox.serving"}
 
 # Nothing that decides may wait, ask the time, roll dice or talk.
 IMPURE = frozenset({"asyncio", "logging", "random", "socket", "threading", "time"})
@@ -54,6 +51,7 @@ NOUNS = Area(
         "retry_ledger",
         "setting_kinds",
         "settings",
+        "shown",
         "toml_file",
         "units",
         "values",
@@ -108,6 +106,7 @@ AREAS: dict[str, Area] = {
     "telemetry": edge("opentelemetry", "prometheus_client"),
     "testing": edge("orjson", "pytest", also=("sandbox",)),
     "transports": edge("anthropic", "google", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "orjson"),
+    "shown": NOUNS,
     "toml_file": NOUNS,
     "units": NOUNS,
     "values": NOUNS,

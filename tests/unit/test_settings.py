@@ -85,7 +85,7 @@ def test_a_policy_is_loaded_from_toml(tmp_path: Path) -> None:
         ("[policy.a]\nbudget = 7\n", ":2: budget"),
         ("# x\n[policy.a]\n\nbudgte = 0.1\n", ":4: budgte"),
         ("[other]\nbudget = 1\n[policy.a]\ntimeout_s = 1\nattempt_timeout_s = 3\n", ":5: attempt_timeout_s"),
-        ("[policy.a\n", ": policy"),
+        ("[policy.a\n", ":1: policy"),
     ],
 )
 def test_a_wrong_file_is_answered_with_its_name_and_line(tmp_path: Path, text: str, place: str) -> None:

@@ -28,7 +28,12 @@ def main() -> None:
     from hedgerow.cli.simulate import simulate
     from hedgerow.cli.whatif import WhatIfOptions, whatif
 
-    app = typer.Typer(no_args_is_help=True, add_completion=False, help=hedgerow.__doc__)
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        help=hedgerow.__doc__,
+        pretty_exceptions_show_locals=False,  # they would show keys
+    )
     # With the callback `hedgerow` stays a family of commands even while it has only one.
     app.callback()(lambda: None)
     over_logs = command_of(LogOptions, analyze, "analyze"), command_of(WhatIfOptions, whatif, "whatif")

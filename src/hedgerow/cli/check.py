@@ -11,6 +11,7 @@ import typer
 from hedgerow.cli.extras import needing
 from hedgerow.errors import HedgerowError
 from hedgerow.settings import Policy, Prior
+from hedgerow.shown import Unshown, looks_like_a_key, shown_address, shown_value
 
 if TYPE_CHECKING:
     from hedgerow.gateway.config import Config
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 HIDDEN = "(hidden)"
+WORDS = ("effort", "model", "reasoning_effort", "serviceTier", "service_tier", "speed", "verbosity")
 
 
 def check(
@@ -42,18 +44,23 @@ def check(
 
 
 def resolved_of(config: "Config") -> dict[str, Any]:
-    """The configuration, JSON-ready, without any secret."""
+    """The configuration, JSON-ready, without any secret: of `set`, what is known to be none; elsewhere nothing that looks like a
+    key that came to the wrong place."""
+    return cast("dict[str, Any]", _veiled(_resolved(config)))
+
+
+def _resolved(config: "Config") -> dict[str, Any]:
     return {
         "gateway": {**config.gateway.model_dump(), "admin_key": config.admin_key and HIDDEN},
         "target": [
             {
                 "name": target.name,
                 "dialect": target.dialect,
-                "base_url": str(target.base_url),
+                "base_url": shown_address(str(target.base_url)),
                 "api_key": "client" if target.passes_keys_through else target.api_key and HIDDEN,
                 "cancel_billing": target.cancel_billing,
                 "prefill": target.prefill,
-                "set": dict(target.set),
+                "set": {name: _harmless(name, value) for name, value in target.set.items()},
             }
             for target in config.targets.values()
         ],
@@ -66,6 +73,30 @@ def resolved_of(config: "Config") -> dict[str, Any]:
             for key in config.client_keys
         ],
     }
+
+
+def _harmless(name: str, value: object) -> object:
+    """What a target lays over a body may be a key, too: numbers, truths and some well-known words are shown."""
+    if isinstance(value, dict):
+        return {each: _harmless(each, inner) for each, inner in cast("dict[str, object]", value).items()}
+    if name in WORDS or isinstance(value, bool | int | float):
+        return shown if not isinstance(shown := shown_value(value), Unshown) else HIDDEN
+    return HIDDEN
+
+
+def _veiled(value: Any) -> Any:
+    """Without texts and names that look like a key; a SHA-256, which looks so, is none."""
+    if isinstance(value, dict):
+        given = cast("dict[str, Any]", value)
+        return {
+            HIDDEN if looks_like_a_key(key) else key: each if key == "sha256" else _veiled(each)
+            for key, each in given.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_veiled(each) for each in cast("list[Any]", value)]
+    if isinstance(value, str):
+        return HIDDEN if looks_like_a_key(value) else value
+    return HIDDEN if isinstance(shown_value(value), Unshown) else value
 
 
 def _said(policy: Policy) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who may look inside: whoever has the admin key; without one, whoever is certainly on this machine."""
+"""Who may look inside: whoever has the admin key; without one, where `admin` allows it, whoever is certainly on this machine."""
 
 import hmac
 
@@ -8,17 +8,96 @@ from hedgerow.gateway.config import Config, is_loopback
 __all__ = ["may_administer"]
 
 BEARER = "bearer "
-FORWARDED = (b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
+# What proxies, meshes, tunnels and CDNs add to what they pass on. With one of them in between, a loopback address says nothing.
+FORWARDED = frozenset(
+    {
+        "akamai-origin-hop",
+        "cdn-loop",
+        "client-ip",
+        "forwarded",
+        "forwarded-for",
+        "incap-client-ip",
+        "true-client-ip",
+        "via",
+        "wl-proxy-client-ip",
+        "x-cluster-client-ip",
+        "x-cloud-trace-context",
+        "x-coming-from",
+        "x-forward-for",
+        "x-forwarded",
+        "x-host",
+        "x-http-host-override",
+        "x-originating-ip",
+        "x-proxyuser-ip",
+        "x-real-ip",
+        "x-real-port",
+        "x-request-start",
+        "x-rewrite-url",
+        "x-scheme",
+        "x-sucuri-clientip",
+        "x-true-client-ip",
+        "x-varnish",
+    }
+)
+FORWARDED_BEGIN = (
+    "cf-",
+    "cloudfront-",
+    "fastly-",
+    "fly-",
+    "ngrok-",
+    "proxy-",
+    "tailscale-",
+    "x-amz-cf-",
+    "x-amzn-",
+    "x-appengine-",
+    "x-arr-",
+    "x-azure-",
+    "x-client-",
+    "x-clientip",
+    "x-envoy-",
+    "x-forwarded-",
+    "x-nf-",
+    "x-original-",
+    "x-proxy-",
+    "x-remote-",
+    "x-vercel-",
+)
+OF_A_PAGE = ("cross-site", "same-site")  # a page of another site can ask, though it could not read the answer
 
 
 def may_administer(config: Config, scope: Scope) -> bool:
-    """With an admin key: does the request bring it? Without: does the gateway listen on the loopback only, is it asked for by a
-    loopback name (a web page's trick with DNS is not), and has nobody passed the request on?"""
+    """With an admin key: does the request bring it? Without: does `admin` let this machine's programs in, is it one of them that
+    asks, by a loopback name (a web page's trick with DNS is not), and has nobody passed the request on?"""
     headers: list[tuple[bytes, bytes]] = scope["headers"]
-    said = {name: value.decode("latin-1") for name, value in headers}
+    said = [(name.decode("latin-1").lower().replace("_", "-"), value.decode("latin-1")) for name, value in headers]
+    if config.gateway.admin == "off":
+        return False
     if config.admin_key is not None:
-        brought = said.get(b"authorization", "")
+        brought = next((value for name, value in said if name == "authorization"), "")
         key = brought[len(BEARER) :].strip() if brought[: len(BEARER)].lower() == BEARER else ""
-        return hmac.compare_digest(key.encode(), config.admin_key.encode())
-    host = said.get(b"host", "").rsplit(":", 1)[0].strip("[]")
-    return config.only_here and is_loopback(host) and not any(name in said for name in FORWARDED)
+        return bool(key) and hmac.compare_digest(key.encode(), config.admin_key.encode())
+    if config.gateway.admin == "auto" and (config.client_keys or not config.only_here):
+        return False
+    return _is_from_here(scope, said)
+
+
+def _is_from_here(scope: Scope, said: list[tuple[str, str]]) -> bool:
+    hosts = [value.strip() for name, value in said if name == "host"]
+    peer: tuple[str, int] | None = scope.get("client")
+    return (
+        peer is not None
+        and is_loopback(peer[0])
+        and len(hosts) == 1
+        and is_loopback(_name_of(hosts[0]))
+        and scope.get("http_version")
+        != "1.0"  # nginx passes on with that, and says nothing else of itself unless it is told to
+        and not any(name in FORWARDED or name.startswith(FORWARDED_BEGIN) for name, _ in said)
+        and not any(name == "origin" or (name == "sec-fetch-site" and value in OF_A_PAGE) for name, value in said)
+    )
+
+
+def _name_of(host: str) -> str:
+    """Without the port and the brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if host.count(":") == 1 else host

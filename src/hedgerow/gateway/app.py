@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import traceback
 
 import orjson
 
@@ -53,9 +54,12 @@ class Gateway:
         except (SettingError, OSError) as error:
             log.error("the configuration was not reloaded, the old one stays in force: %s", error)
             return False
-        except Exception:  # logged: whatever is wrong with a file, the calls go on
-            log.exception("the configuration was not reloaded, the old one stays in force")
+        except Exception as error:  # logged, without its words, which may have a key in them; the calls go on
+            kind, where = type(error).__name__, "".join(traceback.format_tb(error.__traceback__))
+            log.error("the configuration was not reloaded, the old one stays in force: %s\n%s", kind, where)
             return False
+        for warning in config.warnings:
+            log.warning("%s", warning)
         self.house = after
         leaving = asyncio.get_running_loop().create_task(before.leave_to(after))
         self._leaving.add(leaving)
@@ -104,11 +108,12 @@ class Gateway:
             await _reply(send, refused.trouble.status, {"error": {"message": refused.trouble.message}})
             return
         if not may_administer(house.config, scope):
-            fix = "set admin_key in [gateway] and send it as a bearer token, or ask from the gateway's own machine"
+            fix = "set admin_key in [gateway] and send it as a bearer token; `admin` there says who needs none"
             await _reply(send, 403, {"error": {"message": f"this is for administrators: {fix}"}})
         elif scope["path"] == "/admin/stats" and scope["method"] == "GET":
             policies = {name: hedger.stats() for name, hedger in house.hedgers.items()}
-            await _reply(send, 200, {"worker": house.worker.number, "workers": house.worker.of, "policies": policies})
+            about = {"worker": house.worker.number, "workers": house.worker.of, "unwritable": house.unwritable}
+            await _reply(send, 200, {**about, "policies": policies})
         else:
             await _reply(send, 404, {"error": {"message": "there is only GET /admin/stats"}})
 

@@ -47,7 +47,7 @@ class Asked:
     def sdk_retry(self) -> int:
         """How often the SDK has tried before."""
         text = self.wire.header(RETRY_COUNT) or "0"
-        return int(text) if text.isdecimal() else 0
+        return int(text) if text.isdecimal() and len(text) < 10 else 0
 
     @property
     def retried_above(self) -> bool:

@@ -18,7 +18,7 @@ from hedgerow.values.request import WireRequest
 __all__ = ["BodyFile", "body_file_beside"]
 
 KEPT_HEADERS = (b"content-type", b"anthropic-version", b"anthropic-beta", b"openai-beta")
-ONLY_THE_OWNER = 0o600
+LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,18 @@ class BodyFile:
         """One request, without its keys; its answer as well if given."""
         self._writer.append(Kept(event_id, wire, address, answer))
 
+    @property
+    def unwritable(self) -> int:
+        """How many could not be written as they were, and were dropped."""
+        return self._writer.unwritable
+
     def close(self) -> None:
         """Write out what waits. Idempotent."""
         self._writer.close()
 
 
 def _write(path: Path, batch: Sequence[Kept]) -> None:
-    append_lines(path, b"".join(map(_line, batch)), ONLY_THE_OWNER)
+    append_lines(path, b"".join(map(_line, batch)))
 
 
 def body_file_beside(events: str | None) -> Path:
@@ -75,13 +80,18 @@ def _line(kept: Kept) -> bytes:
 
 def _content(name: str, data: bytes) -> dict[str, object]:
     """As JSON if it is JSON, as text if it is text, else in base64."""
-    try:
-        found: object = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        pass
-    else:  # as it came, numbers of any length included, unless it would not stay one line
-        return {name: found if b"\n" in data or b"\r" in data else orjson.Fragment(data)}
+    if _is_value(data):  # as it came, numbers of any length included: JSON breaks lines between its parts only
+        return {name: orjson.Fragment(data.translate(LINE_BREAKS))}
     try:
         return {f"{name}_text": data.decode("utf-8")}
     except UnicodeDecodeError:
         return {f"{name}_base64": b64encode(data).decode("ascii")}
+
+
+def _is_value(data: bytes) -> bool:
+    """Is it JSON that can be read as a part of a line? Nested as deep as can be read, it could not be read there any more."""
+    try:
+        found: list[object] = orjson.loads(b"[" + data + b"]")
+    except orjson.JSONDecodeError:
+        return False
+    return len(found) == 1

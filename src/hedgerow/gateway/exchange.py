@@ -13,7 +13,7 @@ from hedgerow.dialects.lenient_json import is_object, loads_or_none
 from hedgerow.gateway.apis import Trouble, error_in_api
 from hedgerow.gateway.asking import Asked, Asking
 from hedgerow.gateway.client import Client, Gone, Refused
-from hedgerow.gateway.headers import answer_headers
+from hedgerow.gateway.headers import answer_headers, in_a_header
 from hedgerow.gateway.house import House
 from hedgerow.gateway.relay import EVENT_STREAM, Vigil, is_event_stream, relay_event_stream, relay_plain
 from hedgerow.gateway.upstream import BrokenAnswer, DeadlineOver, GatewayCall
@@ -164,7 +164,7 @@ class Exchange:
         story = [
             (b"hedgerow-winner", f"{attempt.number} {asked.route.targets[attempt.target].name}".encode()),
             (b"hedgerow-attempts", str(len(race.attempts)).encode()),
-            (b"hedgerow-reason", reason.encode()),
+            (b"hedgerow-reason", in_a_header(reason)),
         ]
         if attempt.first_token_s is not None:
             story.append((b"server-timing", f"first_token;dur={(attempt.first_token_s - began_s) * 1000:.1f}".encode()))

@@ -1,13 +1,15 @@
 """Which headers go on, up to a target and back to the client."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from hedgerow.dialects.encoding import decodable_accept_encoding
 from hedgerow.dialects.headers import CREDENTIALS, Headers
 
-__all__ = ["OWN_PREFIX", "RequestHeaders", "answer_headers", "upstream_headers"]
+__all__ = ["OWN_PREFIX", "RequestHeaders", "answer_headers", "in_a_header", "upstream_headers"]
 
 OWN_PREFIX = b"hedgerow-"
+UNFIT, LONGEST_WORD = re.compile(r"[^\x20-\x7e]"), 200
 RequestHeaders = Sequence[tuple[bytes, bytes]]
 HOP_BY_HOP = frozenset(
     {
@@ -73,6 +75,11 @@ def answer_headers(headers: Headers, ours: Iterable[tuple[bytes, bytes]]) -> lis
         and not name.startswith((OWN_PREFIX, FOR_A_PROXY, OF_A_BROWSER))
     ]
     return [*kept, *ours]
+
+
+def in_a_header(text: str) -> bytes:
+    """A word of ours that may have a client's word in it, as it can stand in a header: short, and on one line."""
+    return UNFIT.sub("?", text[:LONGEST_WORD]).encode("ascii")
 
 
 def _named_by_connection(headers: RequestHeaders) -> frozenset[bytes]:

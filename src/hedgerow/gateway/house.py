@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from hedgerow.clock import Clock, SystemClock
 from hedgerow.cost.ledger import billing_of
@@ -19,6 +20,7 @@ from hedgerow.gateway.logs import log_request
 from hedgerow.gateway.origins import Origins
 from hedgerow.gateway.routes import Routes
 from hedgerow.policy.gate import Place
+from hedgerow.record.batches import BatchedStore
 from hedgerow.record.books import Books
 from hedgerow.record.history import Origin
 from hedgerow.record.recorder import Store
@@ -77,6 +79,12 @@ class House:
         if self.bodies is not None:
             self.bodies.close()
 
+    @property
+    def unwritable(self) -> dict[str, int]:
+        """What this process has dropped since it could not be written as it was."""
+        events = self.store.unwritable if isinstance(self.store, BatchedStore) else 0
+        return {"events": events, "bodies": 0 if self.bodies is None else self.bodies.unwritable}
+
     def _hedger(self, name: str, house: "House | None") -> Hedger:
         """A policy's hedger: that of the house before if nothing has changed for it, else a new one that remembers what that
         knew."""
@@ -115,7 +123,8 @@ class House:
         if folder is None:
             return None
         Path(folder).mkdir(parents=True, exist_ok=True)
-        return Path(folder) / f"{name}.{self.worker.number}-of-{self.worker.of}.json"
+        file = f"{quote(name, safe=' ')}.{self.worker.number}-of-{self.worker.of}.json"  # a name may hold / and worse
+        return Path(folder) / file
 
 
 class _Lent:

@@ -27,7 +27,7 @@ BYTES_PER_UNIT = {"B": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**
 class Section(BaseModel):
     """A table in which every key is known."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class GatewaySection(Section):
@@ -41,8 +41,13 @@ class GatewaySection(Section):
         default=None, description="where records are kept: sqlite:///hedgerow.db, jsonl:///calls.jsonl"
     )
     state: str | None = Field(default=None, description="a folder that keeps what was learnt over restarts")
-    shared_state: str | None = Field(default=None, description="not in this version: refused")
+    shared_state: str | None = Field(default=None, repr=False, description="not in this version: refused")
     admin_key: str | None = Field(default=None, repr=False, description="bearer token for /admin/…; a text or env:NAME")
+    admin: Literal["auto", "loopback", "off"] = Field(
+        default="auto",
+        description="who may ask /admin/… without a key: loopback: programs on this machine; off: nobody, not even with the key; "
+        "auto: loopback, but nobody where listen is another address or there is a [[client_key]]",
+    )
     max_body: int = Field(
         default=20_000_000, ge=1_000, le=1_000_000_000, description='largest request: bytes, or "20MB"'
     )
@@ -67,7 +72,8 @@ class GatewaySection(Section):
             return value
         if (match := SIZE.fullmatch(value)) is None:
             raise ValueError('bytes, or a size such as "20MB"')
-        return int(float(match[1]) * BYTES_PER_UNIT[match[2] or "B"])
+        size = float(match[1]) * BYTES_PER_UNIT[match[2] or "B"]
+        return int(min(size, 1e15))  # of 400 digits it is infinite
 
 
 class TargetSection(Section):
@@ -76,7 +82,7 @@ class TargetSection(Section):
     name: Name = Field(description="how routes, events and headers call it")
     like: str | None = Field(default=None, description="another target, whose values hold where this one has none")
     dialect: Literal["openai", "anthropic", "gemini"] | None = Field(default=None, description="the API it speaks")
-    base_url: str | None = Field(default=None, description="as the SDK of that API takes it")
+    base_url: str | None = Field(default=None, repr=False, description="as the SDK of that API takes it")
     api_key: str | None = Field(
         default=None, repr=False, description='a text, env:NAME, or "client": the client\'s own goes through'
     )
@@ -84,7 +90,9 @@ class TargetSection(Section):
         default="unknown", description="what it charges for a call that was closed"
     )
     prefill: bool = Field(default=False, description="does it go on from the beginning of an answer")
-    set: dict[str, Any] = Field(default_factory=dict[str, Any], description="laid over the client's JSON body")
+    set: dict[str, Any] = Field(
+        default_factory=dict[str, Any], repr=False, description="laid over the client's JSON body"
+    )
 
 
 class RouteSection(Section):

@@ -6,11 +6,13 @@ of; so losing backups ≤ 2 + B·n holds over restarts, too. Rings keep the age 
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from math import isfinite
 from typing import Any
 
 from hedgerow.policy.pilot import Pilot
 from hedgerow.statistics.key import KeyStatistics
-from hedgerow.values.request import Key
+from hedgerow.units import parse_window
+from hedgerow.values.request import SIZES, Key
 
 __all__ = ["VERSION", "remember", "snapshot_of"]
 
@@ -36,7 +38,7 @@ def snapshot_of(pilot: Pilot, now_s: float, *, clean: bool) -> dict[str, Any]:
 
 def remember(pilot: Pilot, memory: Mapping[str, Any], now_s: float, away_s: float = 0.0) -> None:
     """Fill a fresh Pilot from a snapshot that was made `away_s` seconds ago. Raises KeyError, TypeError or ValueError for
-    what is no snapshot; the Pilot is then to be thrown away."""
+    what is no snapshot; the Pilot is then to be thrown away. A key with an odd value in it is left out by itself."""
     if memory["v"] != VERSION:
         raise ValueError(f"a snapshot of version {memory['v']!r}; this hedgerow reads version {VERSION}")
     bucket, was = pilot.gate.bucket, memory["bucket"]
@@ -50,7 +52,7 @@ def remember(pilot: Pilot, memory: Mapping[str, Any], now_s: float, away_s: floa
         value = memory["steering"][name]
         setattr(pilot.controller, name, value if value is None or isinstance(value, int) else float(value))
     for entry in memory["keys"]:
-        _fill(pilot.statistics.of(Key(**entry["key"])), entry, now_s - away_s)
+        _recall(pilot, entry, now_s - away_s)
 
 
 def _memory_of(known: KeyStatistics, now_s: float) -> dict[str, Any]:
@@ -58,10 +60,27 @@ def _memory_of(known: KeyStatistics, now_s: float) -> dict[str, Any]:
     return {**rings, "by_input": known.by_input(), **{name: getattr(known, name) for name in NUMBERS}}
 
 
+def _recall(pilot: Pilot, entry: Mapping[str, Any], then_s: float) -> None:
+    try:
+        key, known = Key(**entry["key"]), KeyStatistics(parse_window(pilot.policy.window))
+        SIZES.index(key.size)
+        _fill(known, entry, then_s)
+        pilot.statistics.put(key, known)
+    except (KeyError, TypeError, ValueError, OverflowError):  # the key is cold, the others are not
+        return
+
+
 def _fill(known: KeyStatistics, entry: Mapping[str, Any], then_s: float) -> None:
     for name in RINGS:
         for ago_s, value in entry[name]:
-            getattr(known, name).add(float(value), then_s + float(ago_s))
-    known.learn_sizes([(int(tokens), float(first_s)) for tokens, first_s in entry["by_input"]])
+            getattr(known, name).add(_finite(value), then_s + _finite(ago_s))
+    known.learn_sizes([(int(tokens), _finite(first_s)) for tokens, first_s in entry["by_input"]])
     for name in NUMBERS:
-        setattr(known, name, type(getattr(known, name))(entry[name]))
+        setattr(known, name, type(getattr(known, name))(_finite(entry[name])))
+
+
+def _finite(value: Any) -> float:
+    """Raises ValueError for what would bend every quantile."""
+    if not isfinite(number := float(value)):
+        raise ValueError("no number")
+    return number

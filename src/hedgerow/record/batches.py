@@ -1,7 +1,7 @@
 """Keeps writing off the hot path: events wait in a queue, a thread of the store's own writes them in batches.
 
-A batch that cannot be written (a full disk, a locked file) is kept and tried again; when too many wait, new events are dropped
-and counted, and the log says so. No call ever waits, and none fails.
+Where nothing can be written (a full disk, a locked file) events are kept and tried again; when too many wait, new ones are
+dropped and counted. One that cannot be written as it is is dropped and counted by itself. No call waits, and none fails.
 """
 
 import atexit
@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -22,19 +22,37 @@ __all__ = ["BatchWriter", "BatchedStore"]
 
 EVERY_S, MOST_AT_ONCE, MOST_WAITING = 0.5, 1000, 100_000
 CLOSING_S = 10.0
+TELL_EVERY_S = 60.0  # whoever sends odd requests does not fill the log
 log = logging.getLogger("hedgerow")
 
 
 Item = TypeVar("Item")
 
 
-class BatchWriter(Generic[Item]):
-    """`write` is called with a batch in the writer's thread, `finish` at the end; both may raise OSError or the store's own
-    errors. After a fork the child starts a thread of its own; what waited at the fork is the parent's to write."""
+def is_of_the_system(error: Exception) -> bool:
+    """Does the trouble lie with the file, so that it may pass?"""
+    return isinstance(error, OSError)
 
-    def __init__(self, name: str, write: Callable[[Sequence[Item]], None], finish: Callable[[], None]) -> None:
-        self.lost = 0
-        self._name, self._write, self._finish = name, write, finish
+
+class BatchWriter(Generic[Item]):
+    """`write` is called with a batch in the writer's thread, `finish` at the end; both may raise. will_pass: is an error of the
+    place (then all wait), or of what is to be written (then a batch is halved until the odd one is found, and that is dropped)?
+    A batch is written whole or not at all. After a fork the child starts a thread of its own; what waited at the fork is the
+    parent's to write.
+
+    lost: dropped while too many waited, since it could last be written; unwritable: dropped since they could not be written."""
+
+    def __init__(
+        self,
+        name: str,
+        write: Callable[[Sequence[Item]], None],
+        finish: Callable[[], None],
+        will_pass: Callable[[Exception], bool] = is_of_the_system,
+    ) -> None:
+        self.lost = self.unwritable = 0
+        self._name, self._write, self._finish, self._will_pass = name, write, finish, will_pass
+        self._odd = Counter[str]()  # kinds of errors not told yet
+        self._told_s: float | None = None
         self._wakes = threading.Condition()
         self._waiting: deque[Item] = deque()
         self._thread: threading.Thread | None = None
@@ -55,9 +73,9 @@ class BatchWriter(Generic[Item]):
             if self._dropped:
                 self._append_late(event)
             return
-        if self._thread is None or self._pid != os.getpid():
+        if self._pid != os.getpid() or not self._runs():
             with self._after_fork():
-                if self._thread is None:
+                if not self._runs():
                     self._start()
         if len(self._waiting) >= MOST_WAITING:
             self.lost += 1
@@ -91,7 +109,11 @@ class BatchWriter(Generic[Item]):
         if thread is not None and thread is not threading.current_thread():
             thread.join(CLOSING_S)
         if self._waiting:
-            self._say(f"{len(self._waiting):,} events could not be written and are lost", None)
+            self._say(f"{len(self._waiting):,} could not be written and are lost", None)
+
+    def _runs(self) -> bool:
+        """A thread that met with an accident (no memory) is replaced."""
+        return self._thread is not None and self._thread.is_alive()
 
     def _drop(self) -> None:
         self._dropped = True
@@ -104,7 +126,7 @@ class BatchWriter(Generic[Item]):
                 self._waiting.append(event)
                 return
         self._written([event])
-        self._finish()
+        self._leave()
 
     def _end(self) -> None:
         self._closed = True
@@ -139,31 +161,61 @@ class BatchWriter(Generic[Item]):
                 self._wakes.wait(EVERY_S)
             batch = [self._waiting[place] for place in range(min(len(self._waiting), MOST_AT_ONCE))]
             self._busy = bool(batch)
-        written = not batch or self._written(batch)
+        done = self._written(batch)
+        if batch and done == len(batch):
+            self._tell_of_good_times()
         with self._wakes:
-            if written:
-                for _ in batch:
-                    self._waiting.popleft()
-            self._busy, self._failing = False, not written
+            for _ in range(done):
+                self._waiting.popleft()
+            self._busy, self._failing = False, done < len(batch)
             self._wakes.notify_all()
-            self._over = self._closed and (not self._waiting or not written)
+            self._over = self._closed and (not self._waiting or self._failing)
+        self._tell_of_odd_ones(at_once=self._over)
         if self._over:
-            self._finish()
+            self._leave()
         return not self._over
 
-    def _written(self, batch: Sequence[Item]) -> bool:
+    def _written(self, batch: Sequence[Item]) -> int:
+        """Write a batch. How many of it, from the first on, are done with: all, unless the place is in trouble."""
         try:
-            self._write(batch)
-        except Exception as error:  # said in the log, once until it works again
-            if not self._failing:
-                self._say("events cannot be written; they wait, and calls go on", error)
-            return False
+            if batch:
+                self._write(batch)
+        except Exception as error:  # said in the log: the place's once until it works again, the odd ones' now and then
+            if self._will_pass(error):
+                if not self._failing:
+                    self._say("cannot be written; they wait, and calls go on", error)
+                return 0
+            if len(batch) == 1:
+                self.unwritable += 1
+                self._odd[type(error).__name__] += 1  # its words might quote what was to be written
+                return 1
+            half = len(batch) // 2
+            done = self._written(batch[:half])
+            return done if done < half else half + self._written(batch[half:])
+        return len(batch)
+
+    def _leave(self) -> None:
+        try:
+            self._finish()
+        except Exception as error:  # said in the log: there is nothing left to do
+            self._say("cannot be closed", error)
+
+    def _tell_of_good_times(self) -> None:
         if self._failing:
-            log.warning("%s: events are written again", self._name)
+            log.warning("%s: are written again", self._name)
         if self.lost:
-            self._say(f"{self.lost:,} events were dropped while too many waited", None)
+            self._say(f"{self.lost:,} were dropped while too many waited", None)
             self.lost = 0
-        return True
+
+    def _tell_of_odd_ones(self, *, at_once: bool) -> None:
+        now_s = time.monotonic()
+        if not self._odd or (self._told_s is not None and now_s - self._told_s < TELL_EVERY_S and not at_once):
+            return
+        kinds = ", ".join(self._odd)
+        self._say(
+            f"{self._odd.total():,} could not be written and were dropped, {self.unwritable:,} so far ({kinds})", None
+        )
+        self._odd, self._told_s = Counter[str](), now_s
 
     def _say(self, message: str, error: Exception | None) -> None:
         log.warning("%s: %s%s", self._name, message, "" if error is None else f" ({error})")
@@ -187,6 +239,11 @@ class BatchedStore:
     def lost(self) -> int:
         """Events dropped since the file could last be written."""
         return self._writer.lost
+
+    @property
+    def unwritable(self) -> int:
+        """Events dropped since they could not be written as they were."""
+        return self._writer.unwritable
 
     def flush(self) -> bool:
         """Wait until everything so far is in the file; False if it could not be written."""

@@ -6,6 +6,7 @@ events, or at exit. The list of prices is loaded before the first event, by a th
 
 import asyncio
 import atexit
+import logging
 import os
 import threading
 from collections import deque
@@ -19,6 +20,8 @@ from hedgerow.record.history import Circumstances, event_of
 from hedgerow.record.recorder import Recorder
 
 __all__ = ["Filing"]
+
+log = logging.getLogger("hedgerow")
 
 
 class Filing:
@@ -55,7 +58,11 @@ class Filing:
         self._after_fork()
         while self._waiting:
             race, seen = self._waiting.popleft()
-            event = event_of(race, seen)
+            try:
+                event = event_of(race, seen)
+            except Exception:  # logged: this one is not written, those behind it are
+                log.exception("a request could not be written down")
+                continue
             self._books.price(event, seen.flight.usual)
             self._recorder.record(event)
 

@@ -17,6 +17,7 @@ __all__ = ["CLIENT", "Circumstances", "Origin", "event_of"]
 
 REQUEST_ID_HEADERS = frozenset({b"x-request-id", b"request-id", b"apim-request-id", b"x-generation-id"})
 NOTHING_READ = AnswerFacts()
+MOST_COUNTED = 2**53  # JSON's readers count so far; no store takes more than 64 bits, and no call has so many tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +69,8 @@ def event_of(race: RaceSeen, seen: Circumstances) -> Event:
         effort=facts.effort,
         deadline_s=race.state.rules.timeout_s if flight.deadline_s is None else flight.deadline_s,
         input_tokens_estimate=facts.input_tokens_estimate,
-        max_output_tokens=facts.max_output_tokens,
-        sdk_retry=seen.sdk_retry,
+        max_output_tokens=_count(facts.max_output_tokens),
+        sdk_retry=min(seen.sdk_retry, MOST_COUNTED),
         plan=race.plan,
         d_s=wish.limit_s if wish else None,
         b_s=wish.b_s if wish else None,
@@ -107,17 +108,22 @@ def _attempt_event(attempt: Attempt, entrant: Entrant, race: RaceSeen, target: s
         first_token_s=_since(attempt.started_s, attempt.first_token_s),
         ended_s=_since(attempt.started_s, attempt.closed_s),
         outcome="abandoned" if attempt.runs_on else _outcome_of(entrant.fate),
-        status=failure.status if failure is not None and failure.status is not None else status,
+        status=_count(failure.status if failure is not None and failure.status is not None else status),
         error=failure.error if failure is not None else None,
         upstream_request_id=_request_id(headers),
         tokens_seen=round((facts.visible_chars + facts.hidden_chars) / CHARS_PER_TOKEN),
-        input_tokens=usage.input_tokens if usage else None,
-        cached_tokens=usage.cached_tokens if usage else None,
-        output_tokens=usage.output_tokens if usage else None,
+        input_tokens=_count(usage.input_tokens) if usage else None,
+        cached_tokens=_count(usage.cached_tokens) if usage else None,
+        output_tokens=_count(usage.output_tokens) if usage else None,
         pool_wait_s=_since(attempt.started_s, attempt.connected_s),
         connection=None if attempt.reused is None else ("reused" if attempt.reused else "new"),
         close_s=_since(attempt.cancelled_s, attempt.closed_s),
     )
+
+
+def _count(said: int | None) -> int | None:
+    """What somebody else has counted; None if that is no number that a call could have."""
+    return said if said is not None and abs(said) <= MOST_COUNTED else None
 
 
 def _request_id(headers: Headers) -> str | None:

@@ -40,6 +40,12 @@ class Registry:
         self._known.move_to_end(parts)
         return found[1]
 
+    def put(self, key: Key, known: KeyStatistics) -> None:
+        """Statistics of an earlier life, in place of those that there are."""
+        parts = (key.target, key.dialect, key.model, key.stream, key.tools, key.effort, key.size)
+        self._add(parts, key)
+        self._known[parts] = (key, known)
+
     def warm_sibling(self, key: Key) -> KeyStatistics | None:
         """The best-known warm key of the same target, API, model and way of answering, for one that is still cold; never one of
         smaller inputs, whose answers are quicker than this key's can be."""

@@ -95,3 +95,29 @@ def test_a_new_key_is_shown_once_and_its_hash_can_be_pasted(file: Path) -> None:
 def test_the_keys_of_a_file_are_listed(file: Path) -> None:
     done = run("key", "list", str(file))
     assert done.stdout.split("\t") == ["ios", "free", "60 requests/min", "000000000000\n"]
+
+
+WRONG_FILES = {
+    "another editor's": "# Gerät\n".encode("latin-1") + FILE.encode(),
+    "a key that is not closed": FILE.replace('"env:THEIRS"', '"sk-SECRETSECRET').encode(),
+    "a key under another name": FILE.replace('api_key = "env:THEIRS"', 'api_kye = "sk-SECRETSECRET"').encode(),
+    "a key in an address": FILE.replace("https://api", "https://me:SECRETSECRET@api").encode(),
+    "a folder": None,
+}
+
+
+@pytest.mark.parametrize("command", [("check",), ("serve",), ("key", "list")], ids=["check", "serve", "key list"])
+@pytest.mark.parametrize("what", WRONG_FILES)
+def test_a_file_that_cannot_be_used_is_said_in_one_line_without_what_stands_in_it(
+    file: Path, command: tuple[str, ...], what: str
+) -> None:
+    file.unlink()
+    if (data := WRONG_FILES[what]) is None:
+        file.mkdir()
+    else:
+        file.write_bytes(data)
+    done = run(*command, str(file))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert str(file) in done.stderr
+    assert "SECRETSECRET" not in done.stderr

@@ -1,6 +1,9 @@
 """What was learnt is kept over restarts, and the budget is not refilled by crashing."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -91,6 +94,55 @@ async def test_a_broken_file_is_left_behind_with_a_warning(
     life = Life(path)
     assert await life.call(answers("a", 0.5), seconds=0.6) == completion("a")
     assert "cannot be used" in caplog.text
+
+
+ODD_NAMES: list[Any] = ["\ud800", "a\x00b", "a\r\nb", "m" * 200_000, "ü\u2028", 2**70, {1}, b"\xff"]
+
+
+@pytest.mark.parametrize("odd", ODD_NAMES, ids=range(len(ODD_NAMES)))
+@pytest.mark.parametrize("field", ["model", "effort", "target"])
+async def test_a_key_of_an_odd_name_does_not_keep_the_others_from_being_kept(
+    tmp_path: Path, field: str, odd: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = Life(tmp_path / "state.json")
+    await first.warm()
+    ((key, known),) = first.hedger.pilot.statistics
+    if isinstance(odd, set):
+        known.learn_sizes([(2**70, 1.0)])  # no name: a number that JSON's writer does not take
+        key = replace(key, size="8k")
+        first.hedger.pilot.statistics.of(key).learn_first(1.0, 2**70, 0.0)
+    else:
+        first.hedger.pilot.statistics.of(replace(key, **{field: odd}))
+    first.hedger.close()
+    second = Life(tmp_path / "state.json")
+    assert "cannot be used" not in caplog.text
+    assert "cannot be kept" not in caplog.text
+    if not isinstance(odd, set):
+        assert key in [each for each, _ in second.hedger.pilot.statistics]
+        assert second.hedger.pilot.statistics.of(key).requests == known.requests
+
+
+ODD_ENTRIES: list[Any] = [None, "nan", "inf", [], {}, "x", [[]], [["a", "b"]], [[1.0, None]], [[None, 1.0]]]
+
+
+@pytest.mark.parametrize("odd", ODD_ENTRIES, ids=range(len(ODD_ENTRIES)))
+async def test_an_odd_entry_in_the_file_makes_its_own_key_cold_and_no_other(tmp_path: Path, odd: Any) -> None:
+    first = Life(tmp_path / "state.json")
+    await first.warm()
+    first.hedger.close()
+    memory = orjson.loads((tmp_path / "state.json").read_bytes())
+    (good,) = memory["keys"]
+    for name in (*good, "size"):
+        entry = {**good, "key": {**good["key"], "model": f"odd {name}"}}
+        if name == "size":
+            entry["key"]["size"] = odd
+        else:
+            entry[name] = odd
+        memory["keys"].insert(0, entry)
+    (tmp_path / "state.json").write_text(json.dumps(memory))
+    second = Life(tmp_path / "state.json")
+    assert second.hedger.stats()["keys"][-1] == first.hedger.stats()["keys"][-1]  # type: ignore[index]
+    assert await second.call(answers("slow", 30), answers("rescued", 0.5), seconds=8) == completion("rescued")
 
 
 async def test_a_place_that_cannot_be_written_is_reported_once_and_fails_no_call(
