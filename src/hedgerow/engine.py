@@ -79,8 +79,8 @@ class Hedger:
         self._open: set[RaceSeen] = set()
         self._never_streamed: set[tuple[str, str | None]] = set()  # who answered 400 to a stream that was not asked for
         self._unreadable = Counter[tuple[str, str | None]]()
-        self._books = books or Books((), {})
-        self._filing = Filing(self, self._books, self.recorder)
+        self.books = books or Books((), {})
+        self._filing = Filing(self, self.books, self.recorder)
         self._random = random or Random()
         self._closed = False
 
@@ -247,7 +247,7 @@ class Hedger:
 
     def _price(self, flight: Flight, at: datetime) -> None:
         """Prices in input tokens of the primary: what the controller needs are ratios."""
-        books, places, model = self._books, flight.places, flight.facts.model
+        books, places, model = self.books, flight.places, flight.facts.model
         home = places[0].name
         flight.price_in, flight.price_out = 1.0, books.output_ratio(home, model, at)
         if len(places) > 1:

@@ -10,6 +10,7 @@ from hedgerow.gateway.apis import APIS, Api, Trouble
 from hedgerow.gateway.client import Client, Refused
 from hedgerow.gateway.client_keys import ClientKey, presented_key
 from hedgerow.gateway.door import head_of
+from hedgerow.gateway.estimate import costs_nothing, most_usd
 from hedgerow.gateway.house import House
 from hedgerow.gateway.recognition import Recognised, recognised
 from hedgerow.gateway.routes import Route
@@ -78,7 +79,12 @@ class Asking:
         body = await client.body(house.config.gateway.max_body)
         wire = WireRequest(method=head.method, path=head.path, headers=head.headers, body=body)
         facts = dialect_for(wire).facts(wire)
-        route = self._route(wire, facts)
+        model = facts.model if facts.dialect != GENERIC.name else _model_in(wire)
+        route = self._route(wire, model)
+        if owner is not None and owner.has_a_limit and not costs_nothing(wire):
+            usd = most_usd(route, model, facts, len(body), house.clock.utc())
+            if (trouble := owner.reserve(self.id, usd)) is not None:
+                raise Refused(trouble, [(b"retry-after", b"1")] if trouble.status == 429 else ())
         trace = TraceParent.read(wire.header(b"traceparent"))
         said = CallContext(
             segment=None if owner is None else owner.segment_of(wire),
@@ -123,8 +129,7 @@ class Asking:
             raise Refused(trouble, [wait, NOT_AGAIN] if trouble.code == "insufficient_quota" else [wait])
         return owner
 
-    def _route(self, wire: WireRequest, facts: RequestFacts) -> Route:
-        model = facts.model if facts.dialect != GENERIC.name else _model_in(wire)
+    def _route(self, wire: WireRequest, model: str | None) -> Route:
         route = self._house.routes.find(self.api.name, wire.path, model)
         if route is None:
             what = f"model {_short(model)} at {_short(wire.path)}" if model else _short(wire.path)

@@ -107,8 +107,8 @@ class Client:
             self._line.leaving.discard(leave)
 
     def begin(self, status: int, headers: RequestHeaders) -> None:
-        """Status and headers; they go out with the first of the body. Once. uvicorn knows none below 100 or beyond 599: SDKs take the
-        latter for errors of the server, as they do 500."""
+        """Status and headers; they go out with the first of the body. Once. uvicorn knows no status below 100 or beyond 599: SDKs
+        take the latter for errors of the server, as they do 500."""
         self.answering, status = True, status if 100 <= status <= MOST_STATUS else 500
         self._head = {"type": "http.response.start", "status": status, "headers": [*headers, *self.always]}
 

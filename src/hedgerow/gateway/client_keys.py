@@ -50,7 +50,9 @@ class ClientKey:
         self._usd_per_day = None if section.usd_per_day is None else section.usd_per_day * share
         self._tokens, self._filled_s = max(1.0, self._per_minute or 0.0), clock.now()
         self._day, self._spent_usd = clock.utc().date(), 0.0
+        self._reserved: dict[str, float] = {}  # what calls under way may cost at most, by event
         if before is not None:
+            self._reserved = before._reserved
             self._day, self._spent_usd = before._day, before._spent_usd
             self._tokens, self._filled_s = min(self._tokens, before._tokens), before._filled_s
 
@@ -84,11 +86,51 @@ class ClientKey:
             return 86_400.0 - (now - midnight).total_seconds()
         return 0.0 if self._per_minute is None else max(0.0, (1.0 - self._tokens) * 60.0 / self._per_minute)
 
+    @property
+    def has_a_limit(self) -> bool:
+        """Is its money counted?"""
+        return self._usd_per_day is not None
+
+    def reserve(self, event_id: str, usd: float | None) -> Trouble | None:
+        """Set aside what a call may cost at most until that is known, or say why it may not go on. usd: None = nobody knows.
+
+        A call alone is let in while anything is left, whatever it may cost: so a key overshoots by one call at most."""
+        if self._usd_per_day is None:
+            return None
+        if usd is None:
+            usd = self.section.unknown_cost_usd
+        if usd is None:
+            fix = "unknown_cost_usd of the key says what such a call counts, [[price]] what it costs"
+            message = (
+                f"client key {self.name} has a limit of USD per day, and the price of this call is not known: {fix}"
+            )
+            return Trouble(403, message, "unknown_price")
+        if self._reserved and self._spent_today() + self._reserved_usd + usd > self._usd_per_day:
+            message = f"what client key {self.name} may still spend today (UTC) is set aside for its calls under way"
+            return Trouble(429, message, "rate_limit_exceeded")
+        self._reserved[event_id] = usd
+        return None
+
+    def release(self, event_id: str) -> None:
+        """A call is over, whatever became of it. Idempotent."""
+        self._reserved.pop(event_id, None)
+
+    def settle(self, event_id: str, usd: float | None) -> None:
+        """What a call may have cost at most takes the place of what was set aside; None = that is still all there is to say."""
+        reserved = self._reserved.pop(event_id, None)
+        if usd is None and reserved is not None:
+            usd = reserved
+        self.spent(usd or 0.0)
+
     def spent(self, usd: float) -> None:
         """What one of its requests may have cost, or what those before this process did today."""
         if self._usd_per_day is not None:
             self._spent_today()
             self._spent_usd += usd
+
+    @property
+    def _reserved_usd(self) -> float:
+        return sum(self._reserved.values())
 
     def segment_of(self, request: WireRequest) -> str | None:
         """The class of caller that a request belongs to: what it says itself, if that can be trusted, else the key's own."""
@@ -115,7 +157,7 @@ class ClientKey:
         return segment if int(expiry) > self._clock.utc().timestamp() else None
 
     def _spent_today(self) -> float:
-        if (today := self._clock.utc().date()) != self._day:
+        if (today := self._clock.utc().date()) > self._day:  # a clock that is set back clears nothing
             self._day, self._spent_usd = today, 0.0
         return self._spent_usd
 
@@ -139,7 +181,8 @@ class Keyring:
         """What the keys have spent today before this process began. It was spent by all workers together."""
         spent = store.spent_since(datetime.combine(self._clock.utc().date(), time.min, UTC))
         for key in self._keys.values():
-            key.spent(spent.get(key.name, 0.0) * self._share)
+            usd, unknown = spent.get(key.name, (0.0, 0))
+            key.spent((usd + unknown * (key.section.unknown_cost_usd or 0.0)) * self._share)
 
     @property
     def open(self) -> bool:
@@ -155,8 +198,11 @@ class Keyring:
         return found
 
     def spent(self, event: Event) -> None:
-        """A request is over; its key, if it came with one, hears what it may have cost. An unknown price counts nothing."""
-        if event.client_key is not None and event.cost_high_usd is not None:
-            for key in self._keys.values():
-                if key.name == event.client_key:
-                    key.spent(event.cost_high_usd)
+        """A request is over; its key, if it came with one, hears what it may have cost."""
+        if event.client_key is not None and (key := self.named(event.client_key)) is not None:
+            refused = all(attempt.status is not None and attempt.status >= 400 for attempt in event.attempts)
+            key.settle(event.id, 0.0 if event.cost_high_usd is None and refused else event.cost_high_usd)
+
+    def named(self, name: str) -> ClientKey | None:
+        """The key of this name."""
+        return next((key for key in self._keys.values() if key.name == name), None)

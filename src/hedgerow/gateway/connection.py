@@ -279,6 +279,8 @@ class Connection(asyncio.Protocol):
         if not self._in_head:
             return
         status = self._parser.get_status_code()
+        if status < 100:
+            raise ValueError(f"{status:03} is no status")  # the parser stops (RFC 9110, 15: 100 to 599)
         if status < 200:  # an interim answer (100, 103)
             self._headers.clear()
             return

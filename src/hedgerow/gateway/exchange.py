@@ -22,6 +22,7 @@ from hedgerow.retry_ledger import NOT_AGAIN
 
 __all__ = ["Exchange"]
 
+SETTLED_S = 30.0  # after an exchange: its event is written at once, or there is none
 UNBUFFERED = (b"x-accel-buffering", b"no")  # nginx would keep a stream back until it is whole
 
 log = logging.getLogger("hedgerow")
@@ -61,6 +62,14 @@ class Exchange:
             task.uncancel()
         finally:
             self._keep(asked)
+            self._release(asked)
+
+    def _release(self, asked: Asked) -> None:
+        """What was set aside of the client key's day is free again, if no event has said in time what the call cost."""
+        if asked.said.client_key is not None:
+            owner = self._house.keyring.named(asked.said.client_key)
+            if owner is not None and owner.has_a_limit:
+                asyncio.get_running_loop().call_later(SETTLED_S, owner.release, self._asking.id)
 
     def _keep(self, asked: Asked) -> None:
         """Write down what was asked, where the file says so, and what was answered."""

@@ -14,6 +14,9 @@ __all__ = ["MAX_HEAD_BYTES", "PatientProtocol"]
 HEAD_S = 30.0  # from the connection, or from the first byte of a later request, to the end of the head
 MAX_HEAD_BYTES = 65_536
 READING_PAUSE_S = 120.0  # a client that takes nothing of its answer for so long
+MOST_PIPELINED = (
+    8  # requests that wait for the answer to the one before; while more do, nobody hears that their client leaves
+)
 FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -105,8 +108,13 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        if not self._offers:
-            super().on_message_complete()
+        if self._offers:
+            return
+        super().on_message_complete()
+        if len(self.pipeline) < MOST_PIPELINED:
+            # uvicorn stops reading while it holds much of a body, and reads on when more is asked for, which is never once it is
+            # whole: then nobody would hear that the client leaves.
+            self.flow.resume_reading()
 
     def pause_writing(self) -> None:
         super().pause_writing()

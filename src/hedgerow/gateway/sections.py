@@ -140,7 +140,12 @@ class ClientKeySection(Section):
     )
     requests_per_minute: int | None = Field(default=None, ge=1, description="left out: no limit")
     usd_per_day: float | None = Field(
-        default=None, gt=0, description="by the upper bound of costs, UTC; left out: no limit"
+        default=None, gt=0, description="by the upper bound of costs, UTC, calls under way included; left out: no limit"
+    )
+    unknown_cost_usd: float | None = Field(
+        default=None,
+        ge=0,
+        description="what a call of unknown price counts; left out: such calls are refused if there is usd_per_day",
     )
 
 

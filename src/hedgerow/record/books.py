@@ -56,13 +56,20 @@ class Books:
             return 1.0, self.output_ratio(home, model, at)
         return away.input_usd / here.input_usd, away.output_usd / here.input_usd
 
-    def _price(self, target: str, model: str | None, at: datetime) -> Price | None:
+    def most_usd(
+        self, target: str, model: str | None, at: datetime, *, input_tokens: int, output_tokens: int
+    ) -> float | None:
+        """US dollars that a call of so many tokens costs at a target; None where its price is not known."""
+        price = self._price(target, model, at, input_tokens)
+        return None if price is None else price.input_usd * input_tokens + price.output_usd * output_tokens
+
+    def _price(self, target: str, model: str | None, at: datetime, input_tokens: int = 0) -> Price | None:
         billing = self._targets.get(target, UNKNOWN)
         name = billing.model or model
         if not self.ready or name is None:
             return None
         url, tier = billing.provider_url, billing.service_tier
-        return self._book.price(name, provider_url=url, service_tier=tier, input_tokens=0, at=at)
+        return self._book.price(name, provider_url=url, service_tier=tier, input_tokens=input_tokens, at=at)
 
     def price(self, event: Event, known: KeyStatistics) -> None:
         """Fill in a new event's costs; none if they cannot be told."""

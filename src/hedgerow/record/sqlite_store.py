@@ -67,13 +67,16 @@ class SqliteStore(BatchedStore):
         if unread:
             log.warning("events in %s: %d cannot be read and are left out", self.path.name, unread)
 
-    def spent_since(self, at: datetime) -> dict[str, float]:
-        """US dollars that each client key's requests may have cost at most since then, by the key's name."""
-        asked = "select client_key, sum(cost_high_usd) from requests where at >= ? and cost_high_usd > 0 group by client_key"
+    def spent_since(self, at: datetime) -> dict[str, tuple[float, int]]:
+        """US dollars that each client key's requests may have cost at most since then, by the key's name, and how many were
+        answered at a cost that is not known."""
+        asked = (
+            "select client_key, coalesce(sum(cost_high_usd), 0), sum(cost_high_usd is null and outcome = 'answered') "
+            "from requests where at >= ? group by client_key"
+        )
         with closing(_opened(self.path)) as base:
-            return {
-                name: usd for name, usd in base.execute(asked, (at.astimezone(UTC).isoformat(),)) if name is not None
-            }
+            rows = base.execute(asked, (at.astimezone(UTC).isoformat(),))
+            return {name: (usd, unknown) for name, usd, unknown in rows if name is not None}
 
 
 class _Table:

@@ -1,0 +1,50 @@
+"""What a call may cost before anybody has answered it: what a client key's day has to have left for it."""
+
+from datetime import datetime
+
+from hedgerow.gateway.routes import Route
+from hedgerow.settings import Policy
+from hedgerow.values.request import RequestFacts, WireRequest
+
+__all__ = ["costs_nothing", "most_usd"]
+
+FREE_METHODS = frozenset({"GET", "HEAD", "DELETE"})
+FREE_ENDINGS = (
+    "/moderations",
+    "/cancel",
+    "/files",
+    "/uploads",
+    "/parts",
+    "/count_tokens",
+    "/input_tokens",
+    ":countTokens",
+)
+USUAL_LARGEST_OUTPUT = 16_384  # tokens, where a request sets no limit: what most models can say at most in one answer
+
+
+def costs_nothing(wire: WireRequest) -> bool:
+    """Is it one of the calls that providers do not charge for: lists, deletions, token counts, moderation, uploads?"""
+    return wire.method in FREE_METHODS or wire.path.endswith(FREE_ENDINGS)
+
+
+def most_usd(route: Route, model: str | None, facts: RequestFacts, body_bytes: int, at: datetime) -> float | None:
+    """US dollars: the whole input and the largest output, once for the call and once for each backup it may have, at the dearest
+    of its targets. None if a price is not known."""
+    input_tokens = facts.input_tokens_estimate or body_bytes // 4
+    asked = facts.max_output_tokens
+    output_tokens = USUAL_LARGEST_OUTPUT if asked is None else asked
+    each: list[float] = []
+    for target in route.targets:
+        usd = route.hedger.books.most_usd(
+            target.name, model, at, input_tokens=input_tokens, output_tokens=output_tokens
+        )
+        if usd is None:
+            return None
+        each.append(usd)
+    return each[0] + max(each) * _backups(route.hedger.policy, facts)
+
+
+def _backups(policy: Policy, facts: RequestFacts) -> int:
+    if policy.mode != "act" or facts.forbidden or not facts.answer_known:
+        return 0
+    return policy.max_backups
