@@ -1,5 +1,6 @@
 """What a request asks for: read within limits, admitted, understood and routed. Or refused, with the reason."""
 
+import asyncio
 from dataclasses import dataclass
 
 from hedgerow.call_context import CallContext
@@ -13,6 +14,7 @@ from hedgerow.gateway.door import head_of
 from hedgerow.gateway.estimate import costs_nothing, most_usd
 from hedgerow.gateway.house import House
 from hedgerow.gateway.recognition import Recognised, recognised
+from hedgerow.gateway.request_body import LARGE_BYTES, plain_body
 from hedgerow.gateway.routes import Route
 from hedgerow.gateway.tracing import TraceParent
 from hedgerow.record.ids import uuid7
@@ -77,8 +79,9 @@ class Asking:
         owner = self._admitted(key, address.path)
         self.api = self._api(found, address.path)
         body = await client.body(house.config.gateway.max_body)
-        wire = WireRequest(method=head.method, path=head.path, headers=head.headers, body=body)
-        facts = dialect_for(wire).facts(wire)
+        body, headers = await plain_body(body, head.headers, house.config.gateway.max_body)
+        wire = WireRequest(method=head.method, path=head.path, headers=tuple(headers), body=body)
+        facts = await _facts_of(wire)
         model = facts.model if facts.dialect != GENERIC.name else _model_in(wire)
         route = self._route(wire, model)
         if owner is not None and owner.has_a_limit and not costs_nothing(wire):
@@ -150,6 +153,14 @@ class Asking:
             message = f"hedgerow-deadline-ms = {text!r} is not possible: allowed are milliseconds > 0"
             raise Refused(Trouble(400, message, "bad_header"))
         return deadline_s
+
+
+async def _facts_of(wire: WireRequest) -> RequestFacts:
+    """In a thread where that takes long: others go on meanwhile."""
+    dialect = dialect_for(wire)
+    if len(wire.body or b"") < LARGE_BYTES:
+        return dialect.facts(wire)
+    return await asyncio.to_thread(dialect.facts, wire)
 
 
 def _model_in(wire: WireRequest) -> str | None:

@@ -9,7 +9,7 @@ from hedgerow.gateway.apis import Trouble
 from hedgerow.gateway.headers import RequestHeaders
 from hedgerow.gateway.line import LINE, TARGET_FORM, Line
 
-__all__ = ["Client", "Gone", "Receive", "Refused", "Scope", "Send"]
+__all__ = ["Client", "Gone", "Receive", "Refused", "Scope", "Send", "too_large"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -57,7 +57,7 @@ class Client:
         """The whole body. Raises Refused for one that is too large, or too slow, and Gone."""
         told = next((value for name, value in self.headers if name == b"content-length"), b"0")
         if told.isdigit() and int(told) > limit_bytes:
-            raise _too_large(limit_bytes)
+            raise too_large(limit_bytes)
         chunks: list[bytes] = []
         size, more = 0, True
         while more:
@@ -72,7 +72,7 @@ class Client:
             chunk: bytes = message.get("body", b"")
             size, more = size + len(chunk), message.get("more_body", False)
             if size > limit_bytes:
-                raise _too_large(limit_bytes)
+                raise too_large(limit_bytes)
             chunks.append(chunk)
         self.read_whole = True
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
@@ -101,6 +101,8 @@ class Client:
                 task.cancel()
 
         self._line.leaving.add(leave)
+        if self._line.lost:  # while its request was looked at
+            leave()
         try:
             yield
         finally:
@@ -141,5 +143,6 @@ class Client:
             await self._send(message)
 
 
-def _too_large(limit_bytes: int) -> Refused:
+def too_large(limit_bytes: int) -> Refused:
+    """For a body beyond `max_body`."""
     return Refused(Trouble(413, f"the body has more than {limit_bytes} bytes", "body_too_large"))

@@ -13,6 +13,7 @@ import httptools
 import httpx2
 
 from hedgerow.gateway.answer_heads import plain_head, whole_head
+from hedgerow.gateway.held import Held
 
 __all__ = ["Answer", "Connection", "Owner"]
 
@@ -33,16 +34,18 @@ class Owner(Protocol):
 
 
 class Answer:
-    """UpstreamResponse: what comes back for one request, as it comes. `status` is 0 until its head is there."""
+    """UpstreamResponse: what comes back for one request, as it comes. `status` is 0 until its head is there. `held`: who counts
+    what is read of it; None once it is delivered as it comes."""
 
-    __slots__ = ("_chunks", "_connection", "_error", "_held", "_waiter", "headers", "status")
+    __slots__ = ("_chunks", "_connection", "_error", "_held", "_taken", "_waiter", "headers", "held", "status")
 
     def __init__(self, connection: "Connection") -> None:
         self.status = 0
         self.headers: Sequence[tuple[bytes, bytes]] = ()
         self._connection: Connection | None = connection  # None: nothing more will come
         self._chunks: list[bytes] = []
-        self._held = 0
+        self.held: Held | None = None
+        self._held = self._taken = 0
         self._error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -55,7 +58,10 @@ class Answer:
             if self._connection is None:
                 return b""
             await self.changed()
-        chunks, self._chunks, self._held = self._chunks, [], 0
+        chunks, size, self._chunks, self._held = self._chunks, self._held, [], 0
+        if self.held is not None:
+            self._taken += size
+            self.held.take(size, self._taken, error=self.status >= 400)
         if self._connection is not None:
             self._connection.read_on()
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)

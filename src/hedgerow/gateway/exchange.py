@@ -13,7 +13,9 @@ from hedgerow.dialects.lenient_json import is_object, loads_or_none
 from hedgerow.gateway.apis import Trouble, error_in_api
 from hedgerow.gateway.asking import Asked, Asking
 from hedgerow.gateway.client import Client, Gone, Refused
+from hedgerow.gateway.connection import Answer
 from hedgerow.gateway.headers import answer_headers, in_a_header
+from hedgerow.gateway.held import AnswerTooLarge, Held, TooMuchHeld
 from hedgerow.gateway.house import House
 from hedgerow.gateway.relay import EVENT_STREAM, Vigil, is_event_stream, relay_event_stream, relay_plain
 from hedgerow.gateway.upstream import BrokenAnswer, DeadlineOver, GatewayCall
@@ -78,19 +80,30 @@ class Exchange:
             bodies.keep(self._asking.id, asked.wire, asked.address, answer)
 
     async def _answer(self, asked: Asked) -> None:
+        house, limits = self._house, self._house.config.gateway
+        held = Held(house.held, most_bytes=limits.max_answer, of_all_bytes=limits.max_held)
         call = GatewayCall(
-            self._house.connections,
+            house.connections,
             asked.route.targets,
             asked.address,
             asked.wire,
             trace=asked.trace,
             decodable=asked.facts.answer_known,
+            held=held,
         )
+        try:
+            await self._deliver(asked, call)
+        finally:
+            held.release()
+
+    async def _deliver(self, asked: Asked, call: GatewayCall) -> None:
         try:
             delivery = await self._hedged(asked, call)
         except Exception as error:  # told to the client; the event has the details
             await self._fail(error, asked)
             return
+        if isinstance(delivery.response, Answer):
+            delivery.response.held = None
         try:
             await self._relay(asked, delivery)
         finally:
@@ -154,7 +167,8 @@ class Exchange:
             frames = asked.api.error_frames(asked.api.error_body(trouble), asked.facts.dialect)
             await self._client.end(frames)
             return
-        await self._refuse(trouble, [NOT_AGAIN] if isinstance(error, DeadlineOver) else [])
+        about = [NOT_AGAIN] if isinstance(error, DeadlineOver) else []
+        await self._refuse(trouble, [(b"retry-after", b"1")] if isinstance(error, TooMuchHeld) else about)
 
     async def _refuse(self, trouble: Trouble, headers: Pairs = ()) -> None:
         body = self._asking.api.error_body(trouble)
@@ -192,6 +206,10 @@ def _trouble_of(error: Exception) -> Trouble:
         return Trouble(504, str(error) or "the provider did not answer in time", "upstream_timeout")
     if isinstance(error, BrokenAnswer):
         return Trouble(502, str(error), "stream_broken")
+    if isinstance(error, AnswerTooLarge):
+        return Trouble(502, f"{error}: max_answer in [gateway] is the limit", "answer_too_large")
+    if isinstance(error, TooMuchHeld):
+        return Trouble(503, f"{error}: max_held in [gateway] is the limit", "too_much_held")
     if isinstance(error, httpx2.TimeoutException):
         return Trouble(504, f"the provider cannot be reached in time ({type(error).__name__})", "upstream_timeout")
     if isinstance(error, httpx2.TransportError | OSError):

@@ -16,6 +16,7 @@ from hedgerow.gateway.bodies import BodyFile, body_file_beside
 from hedgerow.gateway.client_keys import Keyring
 from hedgerow.gateway.config import Config
 from hedgerow.gateway.connections import Connections
+from hedgerow.gateway.held import HeldAll
 from hedgerow.gateway.logs import log_request
 from hedgerow.gateway.origins import Origins
 from hedgerow.gateway.routes import Routes
@@ -53,6 +54,7 @@ class House:
         self.bodies = BodyFile(body_file_beside(config.gateway.events)) if config.gateway.record_bodies else None
         self.connections = Connections(worker.clock) if before is None else before.connections
         self.hedgers: Mapping[str, Hedger] = {name: self._hedger(name, before) for name in config.policies}
+        self.held = HeldAll() if before is None else before.held
         self.routes, self.origins = Routes(config, self.hedgers), Origins(config)
         self.keyring.renew(config.client_keys)
         if before is None and isinstance(self.store, SqliteStore):

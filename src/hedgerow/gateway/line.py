@@ -12,10 +12,11 @@ TARGET_FORM = "hedgerow.authority"  # and, of an address that is not just a path
 
 
 class Line:
-    """A client's connection, as a transport of uvicorn's. leaving: whom to call when the client has left."""
+    """A client's connection, as a transport of uvicorn's. leaving: whom to call when the client has left; lost: it has."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self.leaving: set[Callable[[], None]] = set()
+        self.lost = False
         self._transport = transport
         self._together: list[bytes] | None = None
 

@@ -133,6 +133,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._end_head()
         self._end_reading()
         super().connection_lost(exc)
+        self._line.lost = True
         for call in tuple(self._line.leaving):
             call()
 

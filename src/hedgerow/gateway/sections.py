@@ -51,6 +51,18 @@ class GatewaySection(Section):
     max_body: int = Field(
         default=20_000_000, ge=1_000, le=1_000_000_000, description='largest request: bytes, or "20MB"'
     )
+    max_answer: int = Field(
+        default=64_000_000,
+        ge=1_000,
+        le=1_000_000_000,
+        description='most of one answer that has to be whole before it is delivered: bytes, or "64MB"; of errors 1 MB',
+    )
+    max_held: int = Field(
+        default=512_000_000,
+        ge=1_000_000,
+        le=100_000_000_000,
+        description='most of all such answers together, in one worker: bytes, or "512MB"; past it 503',
+    )
     cors_origins: list[str] = Field(
         default_factory=list[str],
         description='pages that may call from a browser: "https://app.example"; "*" with client keys only',
@@ -65,7 +77,7 @@ class GatewaySection(Section):
     currency: str = Field(default="USD", pattern="^[A-Z]{3}$", description="of reports")
     usd_rate: float = Field(default=1.0, gt=0, description="units of that currency for one USD")
 
-    @field_validator("max_body", mode="before")
+    @field_validator("max_body", "max_answer", "max_held", mode="before")
     @classmethod
     def _read_size(cls, value: object) -> object:
         if not isinstance(value, str):

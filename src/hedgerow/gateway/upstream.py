@@ -3,7 +3,9 @@
 A call gets nothing that its client has not asked for: no headers, no cookies, no decoding, no redirects.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import httpx2
 import orjson
@@ -16,6 +18,8 @@ from hedgerow.gateway.config import TargetConfig
 from hedgerow.gateway.connection import Answer
 from hedgerow.gateway.connections import Connections
 from hedgerow.gateway.headers import upstream_headers
+from hedgerow.gateway.held import Held
+from hedgerow.gateway.request_body import LARGE_BYTES
 from hedgerow.gateway.tracing import TraceParent
 from hedgerow.race.upstream import ConnectionNotes
 from hedgerow.values.failure import Failure, FailureKind
@@ -50,9 +54,10 @@ class GatewayCall:
         *,
         trace: TraceParent | None,
         decodable: bool,
+        held: Held,
     ) -> None:
         self._connections, self._targets, self._address, self._wire = connections, targets, address, wire
-        self._trace, self._decodable = trace, decodable
+        self._trace, self._decodable, self._held = trace, decodable, held
 
     async def open(self, target: int, notes: ConnectionNotes, as_stream: StreamedRequest | None) -> Answer:
         config = self._targets[target]
@@ -68,12 +73,15 @@ class GatewayCall:
             headers.append((b"traceparent", self._trace.span().encode()))
         body = (self._wire.body if as_stream is None else as_stream.body) or b""
         if config.set and body:
-            body = _laid_over(body, config, model_in_path=api.name == "gemini")
+            over = partial(_laid_over, body, config, model_in_path=api.name == "gemini")
+            body = over() if len(body) < LARGE_BYTES else await asyncio.to_thread(over)
         method, origin = self._wire.method, config.base_url.origin
         if body or method not in WITHOUT_BODY:
             headers.append((b"content-length", str(len(body)).encode()))
         head = _head(f"{method} {path}", origin.authority, headers)
-        return await self._connections.ask(origin, method, head, body, notes)
+        answer = await self._connections.ask(origin, method, head, body, notes)
+        answer.held = self._held
+        return answer
 
     def failure_of(self, error: Exception) -> Failure:
         kind = FailureKind.LOCAL
