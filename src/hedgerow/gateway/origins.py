@@ -34,12 +34,12 @@ class Origins:
         self._hosts = frozenset(name.lower() for name in config.gateway.hosts)
 
     def preflight(self, client: Client) -> RequestHeaders | None:
-        """The headers of the answer to a preflight, which never carries a key; None if it is none. Raises Refused."""
+        """What the answer to a preflight says, which never carries a key, beside `of`; None if it is none. Raises Refused."""
         said = _said(client.headers)
         if client.method != "OPTIONS" or "origin" not in said or "access-control-request-method" not in said:
             return None
         self.check(client)
-        if not (always := self.of(client)):
+        if ANY not in self._allowed and said["origin"] not in self._allowed:
             message = (
                 f"pages of this origin may not call: cors_origins in [gateway] does not name {_short(said['origin'])}"
             )
@@ -47,7 +47,6 @@ class Origins:
         asked = said.get("access-control-request-headers", "").strip()
         allowed = asked if len(asked) <= MOST_ASKED and TOKENS.fullmatch(asked) else ""
         return [
-            *always,
             (b"access-control-allow-methods", ", ".join(METHODS).encode()),
             (b"access-control-allow-headers", allowed.encode()),
             (b"access-control-max-age", str(PREFLIGHT_S).encode()),

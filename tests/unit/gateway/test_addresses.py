@@ -16,7 +16,7 @@ OPENAI, GOOGLE = BaseUrl.parse("https://api.example/v1"), BaseUrl.parse("https:/
     [
         (b"/v1/chat/completions", b"", "/v1/chat/completions"),
         (b"/chat/completions", b"", "/v1/chat/completions"),
-        (b"/v1/files/a%2Fb", b"limit=2&after=x%20y", "/v1/files/a%2Fb?limit=2&after=x%20y"),
+        (b"/v1/models/a%2Fb", b"limit=2&after=x%20y", "/v1/models/a%2Fb?limit=2&after=x%20y"),
         (b"/v1beta/models", b"", "/v1/v1beta/models"),
     ],
 )
@@ -119,5 +119,5 @@ def test_whatever_a_client_writes_the_host_stays_and_the_path_stays_below(path: 
             asked = Address(front + path, query).at(OPENAI, APIS["openai"])
         except BadAddress:
             continue
-        assert asked.startswith("/v1/")
+        assert asked.partition("?")[0] == "/v1" or asked.startswith("/v1/")
         assert ".." not in asked.partition("?")[0].split("/")
