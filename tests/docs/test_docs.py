@@ -55,6 +55,14 @@ def test_the_gateways_example_file_and_the_tables_of_its_guide_are_right(
     assert (len(config.routes), len(config.client_keys)) == (1, 1)
 
 
+def test_every_claim_of_the_threat_model_names_tests_that_are_there() -> None:
+    page = (ROOT / "docs" / "concepts" / "threat-model.md").read_text()
+    claims = [line for line in page.splitlines() if line.startswith("|") and "`tests/" in line]
+    assert len(claims) > 9
+    named = {name for line in claims for name in re.findall(r"`(tests/[^`]+)`", line)}
+    assert not [name for name in sorted(named) if not (ROOT / name).exists()]
+
+
 def test_every_public_name_has_a_docstring() -> None:
     for name in hedgerow.__all__:
         assert inspect.getdoc(getattr(hedgerow, name)), name

@@ -32,6 +32,7 @@ def check(
         import tomli_w
 
         from hedgerow.gateway.config import load
+        from hedgerow.gateway.route_findings import unnamed_calls
     try:
         read = load(config)
     except (HedgerowError, OSError) as error:
@@ -41,6 +42,10 @@ def check(
     print(json.dumps(resolved, indent=2) if as_json else tomli_w.dumps(_known(resolved)).rstrip())
     for warning in read.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    for api, paths in unnamed_calls(
+        read.routes, {name: target.dialect for name, target in read.targets.items()}
+    ).items():
+        print(f"note: no route to a target of {api} names these, so they are 404: {' '.join(paths)}", file=sys.stderr)
 
 
 def resolved_of(config: "Config") -> dict[str, Any]:

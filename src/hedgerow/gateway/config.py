@@ -18,7 +18,9 @@ from pydantic_core import ErrorDetails
 from hedgerow.cost.prices import PriceRule
 from hedgerow.errors import SettingError
 from hedgerow.gateway.addresses import BaseUrl
+from hedgerow.gateway.route_findings import route_mistakes
 from hedgerow.gateway.sections import (
+    ANY_ORIGIN,
     ClientKeySection,
     File,
     GatewaySection,
@@ -34,9 +36,6 @@ from hedgerow.toml_file import TomlFile, Where
 
 __all__ = ["CLIENTS_KEY", "Config", "TargetConfig", "load"]
 
-ORIGIN = re.compile(
-    r"https?://[a-z0-9.-]+(?::\d{1,5})?|https?://\[[0-9a-f:]+\](?::\d{1,5})?|[a-z][a-z0-9+-]+://[a-z0-9.-]+"
-)
 Made = TypeVar("Made")
 ENV = "env:"
 CLIENTS_KEY = "client"
@@ -163,9 +162,9 @@ class _Resolver:
         if gateway.shared_state is not None:
             fix = "leave it out: budgets are per process, and [gateway] workers share theirs out"
             self._no(("gateway", "shared_state"), gateway.shared_state, "nothing in this version", fix)
-        keyless = not sections.client_key
-        for origin in gateway.cors_origins:
-            self._check_origin(origin, keyless=keyless)
+        if ANY_ORIGIN in gateway.cors_origins and not sections.client_key:
+            fix = "name the pages, or give clients keys: without them any page would spend those of the targets"
+            self._no(("gateway", "cors_origins"), ANY_ORIGIN, 'exact origins such as "https://app.example"', fix)
         if gateway.events is not None:
             self._with_place(("gateway", "events"), lambda: parse_address(gateway.events or ""))
         self._unique("target", [target.name for target in sections.target])
@@ -181,6 +180,7 @@ class _Resolver:
         if any(route.policy is None for route in sections.route):
             policies.setdefault(DEFAULT_POLICY, Policy(control_share=CONTROL_SHARE))
         admin_key = self._secret(("gateway", "admin_key"), gateway.admin_key)
+        self._warn_of_idle_routes(targets)
         self._warn_of_open_doors(host, keys, targets)
         return Config(
             path=self._file.path,
@@ -205,16 +205,10 @@ class _Resolver:
             self._no(("gateway", "listen"), listen, 'HOST:PORT such as "127.0.0.1:8700"; port 0 = any free one')
         return host.strip("[]"), int(port)
 
-    def _check_origin(self, origin: str, *, keyless: bool) -> None:
-        where = ("gateway", "cors_origins")
-        if origin == "*":
-            if keyless:
-                fix = "name the pages, or give clients keys: without them any page would spend those of the targets"
-                self._no(where, origin, 'exact origins such as "https://app.example"', fix)
-        elif ORIGIN.fullmatch(origin) is None:
-            self._no(
-                where, origin, 'an origin as browsers send it, "https://app.example", without path or slash at its end'
-            )
+    def _warn_of_idle_routes(self, targets: Mapping[str, TargetConfig]) -> None:
+        apis = {target.name: target.dialect for target in targets.values()}
+        for number, why in route_mistakes(self._sections.route, apis):
+            self._warnings.append(f"{self._file.place(('route', number))}: {why}")
 
     def _target(self, number: int) -> TargetConfig:
         section = self._with_like(number)

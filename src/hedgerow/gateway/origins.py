@@ -9,10 +9,10 @@ from hedgerow.gateway.client import Client, Refused
 from hedgerow.gateway.config import Config, is_loopback
 from hedgerow.gateway.door import METHODS
 from hedgerow.gateway.headers import RequestHeaders
+from hedgerow.gateway.sections import ANY_ORIGIN
 
 __all__ = ["Origins"]
 
-ANY = "*"
 TOKENS = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:\s*,\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+)*")
 MOST_ASKED = 4_000  # characters of header names that a preflight may ask for
 PREFLIGHT_S = 600  # how long a browser may remember its answer
@@ -39,7 +39,7 @@ class Origins:
         if client.method != "OPTIONS" or "origin" not in said or "access-control-request-method" not in said:
             return None
         self.check(client)
-        if ANY not in self._allowed and said["origin"] not in self._allowed:
+        if ANY_ORIGIN not in self._allowed and said["origin"] not in self._allowed:
             message = (
                 f"pages of this origin may not call: cors_origins in [gateway] does not name {_short(said['origin'])}"
             )
@@ -62,7 +62,7 @@ class Origins:
         if not self._allowed:
             return ()
         origin = next((value for name, value in client.headers if name == b"origin"), None)
-        if ANY in self._allowed:
+        if ANY_ORIGIN in self._allowed:
             return [(b"access-control-allow-origin", b"*"), (b"access-control-expose-headers", SHOWN)]
         if origin is None or origin.decode("latin-1") not in self._allowed:
             return [(b"vary", b"origin")]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hedgerow.gateway.apis import APIS, Api, Trouble
 from hedgerow.values.request import WireRequest
 
-__all__ = ["Recognised", "recognised"]
+__all__ = ["Recognised", "may_have", "recognised"]
 
 # What follows /v1/ in paths that only one API has.
 ONLY: dict[str, str] = {
@@ -83,7 +83,7 @@ class Recognised:
 
 def recognised(request: WireRequest, *, key_in_query: bool) -> Recognised:
     """Look at path and headers; the body has not come yet. key_in_query: it brings `?key=`, as Google's clients may."""
-    by_path = _by_path(request.path, request.method)
+    by_path = may_have(request.path, request.method)
     told = dict(_signals(request))
     if len(apis := frozenset(told.values())) > 1:
         one, other = (next(name for name, api in told.items() if api == each) for each in sorted(apis)[:2])
@@ -103,8 +103,8 @@ def _contradiction(by_path: frozenset[str], why: str) -> Recognised:
     return Recognised(by_path, Trouble(400, f"this request contradicts itself: {why}", "contradicting_api"))
 
 
-def _by_path(path: str, method: str) -> frozenset[str]:
-    """The APIs that may have such a path."""
+def may_have(path: str, method: str) -> frozenset[str]:
+    """The APIs that may have such a path, asked for by this method."""
     parts = path.split("/")
     if "openai" in parts[1:3]:  # Azure's, and Google's copy of OpenAI's API
         return frozenset({"openai"})

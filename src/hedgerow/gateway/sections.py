@@ -3,9 +3,10 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 __all__ = [
+    "ANY_ORIGIN",
     "NAME",
     "ClientKeySection",
     "File",
@@ -20,8 +21,21 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 Name = Annotated[str, Field(pattern=NAME)]
 GlobPath = Annotated[str, Field(pattern="^[/*]")]
 Usd = Annotated[float, Field(ge=0)]
+ANY_ORIGIN = "*"
+ORIGIN = re.compile(
+    r"https?://[a-z0-9.-]+(?::\d{1,5})?|https?://\[[0-9a-f:]+\](?::\d{1,5})?|[a-z][a-z0-9+-]+://[a-z0-9.-]+"
+)
 SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(B|kB|KB|MB|GB|KiB|MiB|GiB)?\s*")
 BYTES_PER_UNIT = {"B": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def _origin(text: str) -> str:
+    if text == ANY_ORIGIN or ORIGIN.fullmatch(text) is not None:
+        return text
+    raise ValueError('an origin as browsers send it, "https://app.example", without path or slash at its end')
+
+
+Origin = Annotated[str, AfterValidator(_origin)]
 
 
 class Section(BaseModel):
@@ -63,7 +77,7 @@ class GatewaySection(Section):
         le=100_000_000_000,
         description='most of all such answers together, in one worker: bytes, or "512MB"; past it 503',
     )
-    cors_origins: list[str] = Field(
+    cors_origins: list[Origin] = Field(
         default_factory=list[str],
         description='pages that may call from a browser: "https://app.example"; "*" with client keys only',
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.gateway.attack.conftest import Three
-from tests.gateway.attack.test_requests import CLOSE, HOST, JSON, post
+from tests.gateway.attack.test_raw_requests import CLOSE, HOST, JSON, post
 from tests.gateway.raw_client import RawClient
 from tests.gateway.upstreams import Bare, answer, bare_upstream
 from tests.sdk.racing import eventually

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 from tests.gateway.attack.conftest import Three
-from tests.gateway.attack.test_requests import post
+from tests.gateway.attack.test_raw_requests import post
 from tests.gateway.upstreams import answer
 
 WHOLE = (
