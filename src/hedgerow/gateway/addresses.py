@@ -4,6 +4,7 @@ base URL, never the host: there is no way to another."""
 import re
 from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 import httpx2
@@ -83,9 +84,10 @@ class Address:
 
     def __init__(self, raw_path: bytes, raw_query: bytes) -> None:
         self.path = _path(raw_path)
-        if not QUERY.fullmatch(raw_query):
-            raise BadAddress("its query must hold printable ASCII and whole escapes only")
-        raw_query = _canonical(raw_query, UNRESERVED)
+        if raw_query:
+            if not QUERY.fullmatch(raw_query):
+                raise BadAddress("its query must hold printable ASCII and whole escapes only")
+            raw_query = _canonical(raw_query, UNRESERVED)
         self.key: str | None = None
         self._key_part = ""
         if b"key=" in raw_query and (found := KEY_PARAMETER.search(raw_query)):
@@ -114,8 +116,9 @@ class Address:
         return f"{base_url.path}{path}?{query}" if query else base_url.path + path
 
 
+@lru_cache(maxsize=256)
 def _path(raw: bytes) -> str:
-    """The canonical spelling of a path. Raises BadAddress."""
+    """The canonical spelling of a path. Raises BadAddress. Remembered: clients ask for few."""
     if not PATH.fullmatch(raw):
         raise BadAddress(
             "it must begin with a slash and hold unreserved characters, sub-delimiters without ; and whole escapes"

@@ -12,9 +12,10 @@ from hedgerow.gateway.client import Client, Refused
 from hedgerow.gateway.client_keys import ClientKey, presented_key
 from hedgerow.gateway.door import head_of
 from hedgerow.gateway.estimate import costs_nothing, most_usd
+from hedgerow.gateway.headers import RequestHeaders
 from hedgerow.gateway.house import House
 from hedgerow.gateway.recognition import Recognised, recognised
-from hedgerow.gateway.request_body import LARGE_BYTES, plain_body
+from hedgerow.gateway.request_body import LARGE_BYTES, MOST_VALUES, plain_body
 from hedgerow.gateway.routes import Route
 from hedgerow.gateway.tracing import TraceParent
 from hedgerow.record.ids import uuid7
@@ -30,7 +31,7 @@ OFF = ("off", "false", "0", "no")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request that goes on. key: the client's own, as it came."""
+    """A request that goes on. key: the client's own, as it came; owner: whose that is, if anybody's."""
 
     api: Api
     address: Address
@@ -40,6 +41,7 @@ class Asked:
     said: CallContext
     trace: TraceParent | None
     key: str | None
+    owner: ClientKey | None
 
     @property
     def sends_events(self) -> bool:
@@ -73,15 +75,17 @@ class Asking:
         house.origins.check(client)
         address = canonical.address
         head = WireRequest(method=canonical.method, path=address.path, headers=tuple(canonical.headers), body=None)
-        found = recognised(head, key_in_query=address.key is not None)
+        found = recognised(head, client.names, key_in_query=address.key is not None)
         self.api = found.likeliest
         key = presented_key(head, address.key)
         owner = self._admitted(key, address.path)
         self.api = self._api(found, address.path)
         body = await client.body(house.config.gateway.max_body)
-        body, headers = await plain_body(body, head.headers, house.config.gateway.max_body)
+        headers: RequestHeaders = head.headers
+        if b"content-encoding" in client.names or len(body) > MOST_VALUES:
+            body, headers = await plain_body(body, headers, house.config.gateway.max_body)
         wire = WireRequest(method=head.method, path=head.path, headers=tuple(headers), body=body)
-        facts = await _facts_of(wire)
+        facts = dialect_for(wire).facts(wire) if len(body) < LARGE_BYTES else await _facts_of(wire)
         model = facts.model if facts.dialect != GENERIC.name else _model_in(wire)
         route = self._route(wire, model)
         if owner is not None and owner.has_a_limit and not costs_nothing(wire):
@@ -99,7 +103,15 @@ class Asking:
             trace_id=None if trace is None else trace.trace_id,
         )
         return Asked(
-            api=self.api, address=address, wire=wire, facts=facts, route=route, said=said, trace=trace, key=key
+            api=self.api,
+            address=address,
+            wire=wire,
+            facts=facts,
+            route=route,
+            said=said,
+            trace=trace,
+            key=key,
+            owner=owner,
         )
 
     def _api(self, found: Recognised, path: str) -> Api:
@@ -156,11 +168,8 @@ class Asking:
 
 
 async def _facts_of(wire: WireRequest) -> RequestFacts:
-    """In a thread where that takes long: others go on meanwhile."""
-    dialect = dialect_for(wire)
-    if len(wire.body or b"") < LARGE_BYTES:
-        return dialect.facts(wire)
-    return await asyncio.to_thread(dialect.facts, wire)
+    """In a thread, for a large one: others go on meanwhile."""
+    return await asyncio.to_thread(dialect_for(wire).facts, wire)
 
 
 def _model_in(wire: WireRequest) -> str | None:

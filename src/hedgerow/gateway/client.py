@@ -34,15 +34,17 @@ class Gone(Exception):
 
 
 class Client:
-    """For one task, which reads the request and then writes the answer. `authority`: whom its address names, if that is more
-    than a path. `answering`: the answer has been begun; `gone`: it has left; `read_whole`: nothing is left of its request;
-    `kept`: what has been written of the body, if that is to be remembered. `always`: headers of every answer it gets."""
+    """For one task, which reads the request and then writes the answer. `names`: of its headers. `authority`: whom its address
+    names, if that is more than a path. `answering`: the answer has been begun; `gone`: it has left; `read_whole`: nothing is
+    left of its request; `kept`: what has been written of the body, if that is to be remembered. `always`: headers of every
+    answer it gets."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.method: str = scope["method"]
         self.http_version: str = scope["http_version"]
         self.authority: bytes | None = scope["extensions"].get(TARGET_FORM)
         self.headers: RequestHeaders = scope["headers"]
+        self.names = frozenset([name for name, _ in self.headers])
         self.raw_path: bytes = scope["raw_path"]
         self.raw_query: bytes = scope["query_string"]
         self.answering = self.gone = self.read_whole = False

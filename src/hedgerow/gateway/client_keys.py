@@ -167,15 +167,17 @@ class Keyring:
 
     def __init__(self, *, share: float, clock: Clock) -> None:
         self._share, self._clock = share, clock
-        self._keys: Mapping[str, ClientKey] = {}
+        self._keys: Mapping[str, ClientKey] = {}  # by the SHA-256 of the key
+        self._by_name: Mapping[str, ClientKey] = {}
 
     def renew(self, sections: Sequence[ClientKeySection]) -> None:
         """From now on these. A key that stays keeps its counts."""
-        known = {key.name: key for key in self._keys.values()}
+        known = self._by_name
         self._keys = {
             section.sha256: ClientKey(section, share=self._share, clock=self._clock, before=known.get(section.name))
             for section in sections
         }
+        self._by_name = {key.name: key for key in self._keys.values()}
 
     def remember(self, store: SqliteStore) -> None:
         """What the keys have spent today before this process began. It was spent by all workers together."""
@@ -199,10 +201,10 @@ class Keyring:
 
     def spent(self, event: Event) -> None:
         """A request is over; its key, if it came with one, hears what it may have cost."""
-        if event.client_key is not None and (key := self.named(event.client_key)) is not None:
-            refused = all(attempt.status is not None and attempt.status >= 400 for attempt in event.attempts)
-            key.settle(event.id, 0.0 if event.cost_high_usd is None and refused else event.cost_high_usd)
-
-    def named(self, name: str) -> ClientKey | None:
-        """The key of this name."""
-        return next((key for key in self._keys.values() if key.name == name), None)
+        key = self._by_name.get(event.client_key or "")
+        if key is None or not key.has_a_limit:
+            return
+        usd = event.cost_high_usd
+        if usd is None and all(attempt.status is not None and attempt.status >= 400 for attempt in event.attempts):
+            usd = 0.0
+        key.settle(event.id, usd)

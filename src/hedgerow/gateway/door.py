@@ -33,7 +33,9 @@ def head_of(client: Client) -> Head:
     """Raises Refused."""
     headers = client.headers
     check_head(client)
-    if any(name == b"upgrade" and value.lower() == b"websocket" for name, value in headers):
+    if b"upgrade" in client.names and any(
+        name == b"upgrade" and value.lower() == b"websocket" for name, value in headers
+    ):
         raise Refused(Trouble(400, "this gateway carries no websockets", "no_websockets"))
     if client.method not in METHODS:
         message = f"this method is not for a gateway; it takes {', '.join(METHODS)}"
@@ -47,19 +49,20 @@ def head_of(client: Client) -> Head:
 
 def check_head(client: Client) -> None:
     """Raises Refused for a head that has two readings."""
-    _check_lines(client.headers, http_1_0=client.http_version == "1.0")
+    _check_lines(client)
     if client.authority is not None:
         _check_authority(client.authority, client.headers)
 
 
-def _check_lines(headers: RequestHeaders, *, http_1_0: bool) -> None:
+def _check_lines(client: Client) -> None:
     """RFC 9112, 3.2: exactly one Host. RFC 9110, 5.3: a field that is no list comes once."""
-    seen = set[bytes]()
-    for name, _ in headers:
-        if name in seen and (name in ONCE or name.startswith(OWN_PREFIX)):
-            raise _bad(f"the header {name.decode('latin-1')[:40]} came twice")
-        seen.add(name)
-    if b"host" not in seen and not http_1_0:
+    if len(client.names) != len(client.headers):
+        seen = set[bytes]()
+        for name, _ in client.headers:
+            if name in seen and (name in ONCE or name.startswith(OWN_PREFIX)):
+                raise _bad(f"the header {name.decode('latin-1')[:40]} came twice")
+            seen.add(name)
+    if b"host" not in client.names and client.http_version != "1.0":
         raise _bad("it has no Host header")
 
 

@@ -68,10 +68,9 @@ class Exchange:
 
     def _release(self, asked: Asked) -> None:
         """What was set aside of the client key's day is free again, if no event has said in time what the call cost."""
-        if asked.said.client_key is not None:
-            owner = self._house.keyring.named(asked.said.client_key)
-            if owner is not None and owner.has_a_limit:
-                asyncio.get_running_loop().call_later(SETTLED_S, owner.release, self._asking.id)
+        owner = asked.owner
+        if owner is not None and owner.has_a_limit:
+            asyncio.get_running_loop().call_later(SETTLED_S, owner.release, self._asking.id)
 
     def _keep(self, asked: Asked) -> None:
         """Write down what was asked, where the file says so, and what was answered."""

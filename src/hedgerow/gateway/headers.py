@@ -48,7 +48,7 @@ def upstream_headers(headers: RequestHeaders, *, keep_keys: bool, decodable: boo
     dropped = _named_by_connection(headers)
     kept: list[tuple[bytes, bytes]] = []
     for name, value in headers:
-        read_as = name.replace(b"_", b"-")  # by servers that pass headers on as variables
+        read_as = name.replace(b"_", b"-") if b"_" in name else name  # by servers that pass headers on as variables
         if (
             read_as in NEVER_UP
             or name in dropped

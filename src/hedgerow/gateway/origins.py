@@ -3,6 +3,7 @@ loopback without client keys refuses: any page in the user's browser reaches it,
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from hedgerow.gateway.apis import Trouble
 from hedgerow.gateway.client import Client, Refused
@@ -22,6 +23,7 @@ SHOWN = b"*, " + b", ".join(
         *(b"request-id", b"retry-after", b"server-timing", b"x-request-id"),
     )
 )
+OF_BROWSERS = frozenset({b"origin", b"sec-fetch-site"})
 OF_OTHER_SITES = ("cross-site", "same-site")
 
 
@@ -35,9 +37,9 @@ class Origins:
 
     def preflight(self, client: Client) -> RequestHeaders | None:
         """What the answer to a preflight says, which never carries a key, beside `of`; None if it is none. Raises Refused."""
-        said = _said(client.headers)
-        if client.method != "OPTIONS" or "origin" not in said or "access-control-request-method" not in said:
+        if client.method != "OPTIONS" or not client.names >= {b"origin", b"access-control-request-method"}:
             return None
+        said = _said(client.headers)
         self.check(client)
         if ANY_ORIGIN not in self._allowed and said["origin"] not in self._allowed:
             message = (
@@ -76,12 +78,14 @@ class Origins:
         """Raises Refused for what comes from a page that is none of ours, where nothing but the address keeps others out."""
         if not self._only_programs:
             return
-        said = _said(client.headers)
-        host = said.get("host", "")
+        host = next((value for name, value in client.headers if name == b"host"), b"").decode("latin-1").strip()
         name = _name_of(host)
-        if not is_loopback(name) and name not in self._hosts:
+        if not _is_of_this_machine(name) and name not in self._hosts:
             fix = "hosts in [gateway] names others than localhost and loopback addresses"
             raise Refused(Trouble(421, f"this gateway is not asked for as {_short(name)}: {fix}", "wrong_host"))
+        if client.names.isdisjoint(OF_BROWSERS):
+            return
+        said = _said(client.headers)
         origin = said.get("origin")
         if origin is None and said.get("sec-fetch-site") not in OF_OTHER_SITES:
             return
@@ -96,6 +100,10 @@ def _said(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1").strip() for name, value in headers}
 
 
+_is_of_this_machine = lru_cache(maxsize=256)(is_loopback)
+
+
+@lru_cache(maxsize=256)
 def _name_of(host: str) -> str:
     """A Host header without its port; IPv6 without brackets."""
     return re.sub(r":\d*$", "", host).strip("[]").lower()

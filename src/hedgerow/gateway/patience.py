@@ -33,7 +33,6 @@ class PatientProtocol(HttpToolsProtocol):
     _head_bytes = _header_bytes = 0
     _in_head = True
     _offers = _retelling = False
-    _framing: tuple[bytes, ...] = ()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._line = Line(transport)
@@ -61,7 +60,8 @@ class PatientProtocol(HttpToolsProtocol):
         """The body of a request that offers another protocol, and what comes behind it."""
         self.parser = httptools.HttpRequestParser(self)
         self._offers, self._retelling = False, True
-        self.parser.feed_data(b"\r\n".join((b"POST / HTTP/1.1", b"host: the-same", *self._framing, b"", b"")))
+        framing = [name + b": " + value for name, value in self.headers if name in FRAMING]
+        self.parser.feed_data(b"\r\n".join((b"POST / HTTP/1.1", b"host: the-same", *framing, b"", b"")))
         if rest:
             self._parse(rest)
 
@@ -70,7 +70,6 @@ class PatientProtocol(HttpToolsProtocol):
             return
         super().on_message_begin()
         self.scope["extensions"] = cast(Any, {LINE: self._line})
-        self._framing = ()
         if not self._in_head:
             self._begin_head()
 
@@ -82,8 +81,6 @@ class PatientProtocol(HttpToolsProtocol):
         if self._retelling or not self._in_head:
             return  # a trailer is no header (RFC 9110, 6.5.1): a key in it lets nobody in
         self._header_bytes += len(name) + len(value)
-        if name.lower() in FRAMING:
-            self._framing += (name + b": " + value,)
         if self._header_bytes > MAX_HEAD_BYTES:
             raise ValueError("the headers are too large")  # the parser stops, and send_400_response is called
         super().on_header(name, value)

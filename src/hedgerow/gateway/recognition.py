@@ -4,8 +4,8 @@ to another provider cannot be taken back.
 The lists are those of the SDKs' own paths (openai 3, anthropic 2, google-genai 3), which a test compares with them.
 """
 
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hedgerow.gateway.apis import APIS, Api, Trouble
 from hedgerow.values.request import WireRequest
@@ -49,8 +49,11 @@ SIGNALS: dict[bytes, str] = {
     b"anthropic-beta": "anthropic",
     b"x-goog-api-client": "gemini",
     b"x-goog-user-project": "gemini",
+    b"openai-beta": "openai",
+    b"openai-organization": "openai",
+    b"openai-project": "openai",
+    b"openai-version": "openai",
 }
-PREFIXES: dict[bytes, str] = {b"openai-": "openai"}
 DECIDES = {
     "openai": "an openai-… header (openai-version: 2020-10-01)",
     "anthropic": "anthropic-version",
@@ -68,11 +71,16 @@ class Recognised:
     @property
     def likeliest(self) -> Api:
         """Whose errors its client will understand."""
+        if len(self.apis) == 1:
+            (only,) = self.apis
+            return APIS[only]
         return APIS[next(name for name in APIS if name in self.apis)]
 
-    def among(self, named: Collection[str]) -> Api | Trouble | None:
+    def among(self, named: frozenset[str]) -> Api | Trouble | None:
         """The one of these APIs that it speaks, those whose routes name its path; None if it is none of them. Where it could be
         several: what would decide."""
+        if len(self.apis) == 1:
+            return self.likeliest if self.apis <= named else None
         left = [name for name in APIS if name in self.apis and name in named]
         if len(left) > 1:
             what = ", ".join(f"{DECIDES[name]} for {name}" for name in left)
@@ -81,28 +89,41 @@ class Recognised:
         return APIS[left[0]] if left else None
 
 
-def recognised(request: WireRequest, *, key_in_query: bool) -> Recognised:
-    """Look at path and headers; the body has not come yet. key_in_query: it brings `?key=`, as Google's clients may."""
+def recognised(request: WireRequest, names: frozenset[bytes], *, key_in_query: bool) -> Recognised:
+    """Look at path and headers; the body has not come yet. names: of the headers. key_in_query: it brings `?key=`, as Google's
+    clients may."""
     by_path = may_have(request.path, request.method)
-    told = dict(_signals(request))
-    if len(apis := frozenset(told.values())) > 1:
-        one, other = (next(name for name, api in told.items() if api == each) for each in sorted(apis)[:2])
-        return _contradiction(by_path, f"{one} and {other} cannot belong to one request: they are of different APIs")
-    if apis:
-        header, api = next(iter(told.items()))
-        # Google's own copy of OpenAI's API takes Google's headers as well.
-        fits = api in by_path or (api == "gemini" and "/openai/" in request.path)
-        if not fits:
-            owner = " and ".join(sorted(by_path))
-            return _contradiction(by_path, f"{header} is a header of {api}, and {request.path} is a path of {owner}")
-        return Recognised(apis & by_path or by_path)
+    if names.isdisjoint(SIGNALS) and len(by_path) == 1:
+        return _alone(by_path)
+    if told := sorted(names & SIGNALS.keys()):
+        return _by_headers(request.path, by_path, [(name.decode("ascii"), SIGNALS[name]) for name in told])
     return Recognised(by_path & _hinted(request, key_in_query) or by_path)
+
+
+@lru_cache(maxsize=8)
+def _alone(apis: frozenset[str]) -> Recognised:
+    return Recognised(apis)
+
+
+def _by_headers(path: str, by_path: frozenset[str], told: list[tuple[str, str]]) -> Recognised:
+    """told: headers and whose they are."""
+    apis = frozenset(api for _, api in told)
+    if len(apis) > 1:
+        one, other = (next(name for name, api in told if api == each) for each in sorted(apis)[:2])
+        return _contradiction(by_path, f"{one} and {other} cannot belong to one request: they are of different APIs")
+    header, api = told[0]
+    # Google's own copy of OpenAI's API takes Google's headers as well.
+    if api not in by_path and not (api == "gemini" and "/openai/" in path):
+        owner = " and ".join(sorted(by_path))
+        return _contradiction(by_path, f"{header} is a header of {api}, and {path[:80]!r} is a path of {owner}")
+    return Recognised(apis & by_path or by_path)
 
 
 def _contradiction(by_path: frozenset[str], why: str) -> Recognised:
     return Recognised(by_path, Trouble(400, f"this request contradicts itself: {why}", "contradicting_api"))
 
 
+@lru_cache(maxsize=256)
 def may_have(path: str, method: str) -> frozenset[str]:
     """The APIs that may have such a path, asked for by this method."""
     parts = path.split("/")
@@ -112,13 +133,6 @@ def may_have(path: str, method: str) -> frozenset[str]:
     if version == "upload" or version.startswith(GOOGLE_VERSIONS) or (":" in parts[-1] and method == "POST"):
         return frozenset({"gemini"})  # one that is asked for may hold a colon elsewhere, too: ft:gpt-4o:us::1
     return OWNER.get(resource, ALL) if version == "v1" else ALL
-
-
-def _signals(request: WireRequest) -> Iterator[tuple[str, str]]:
-    for name, _ in request.headers:
-        api = SIGNALS.get(name) or next((api for prefix, api in PREFIXES.items() if name.startswith(prefix)), None)
-        if api is not None:
-            yield name.decode("latin-1"), api
 
 
 def _hinted(request: WireRequest, key_in_query: bool) -> frozenset[str]:

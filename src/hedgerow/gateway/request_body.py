@@ -8,7 +8,7 @@ from hedgerow.gateway.apis import Trouble
 from hedgerow.gateway.client import Refused, too_large
 from hedgerow.gateway.headers import RequestHeaders
 
-__all__ = ["LARGE_BYTES", "plain_body"]
+__all__ = ["LARGE_BYTES", "MOST_VALUES", "plain_body"]
 
 LARGE_BYTES = 262_144  # from here on work that goes over a whole body is done in a thread
 # Objects, lists and fields: a million empty objects take 0.1 s to parse and 3 s to look at. The longest prompts have 8 MB.

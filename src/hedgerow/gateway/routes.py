@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
+from functools import lru_cache
 
 from hedgerow.engine import Hedger
 from hedgerow.gateway.config import Config, TargetConfig
@@ -45,13 +46,14 @@ class Routes:
     """The table of routes. Immutable."""
 
     def __init__(self, config: Config, hedgers: Mapping[str, Hedger]) -> None:
+        self.naming = lru_cache(maxsize=256)(self._naming)
         self._routes: Sequence[Route] = [_route(section, config, hedgers) for section in config.routes]
 
     def find(self, api: str, path: str, model: str | None) -> Route | None:
         """The first of an API's routes that fits."""
         return next((route for route in self._routes if route.api == api and route.fits(path, model)), None)
 
-    def naming(self, path: str) -> frozenset[str]:
+    def _naming(self, path: str) -> frozenset[str]:
         """The APIs whose routes name this path, for whatever model."""
         return frozenset(route.api for route in self._routes if route.path.fullmatch(path) is not None)
 

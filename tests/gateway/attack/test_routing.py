@@ -13,7 +13,7 @@ import pytest
 from google import genai
 from tests.gateway.attack.conftest import Three
 
-from hedgerow.gateway.recognition import ONLY, OWNER, recognised
+from hedgerow.gateway.recognition import ONLY, OWNER, Recognised, recognised
 from hedgerow.values.request import WireRequest
 
 CALL = re.compile(r"_(get|post|put|delete|patch|get_api_list)\(\s*(?:path_template\(\s*)?f?\"(/[^\"?]*)")
@@ -85,18 +85,23 @@ async def test_whatever_an_sdk_can_ask_reaches_no_foreign_provider(three: Three,
     assert served >= 8
 
 
+def bare(method: str, path: str) -> Recognised:
+    """What is known by the path alone."""
+    return recognised(WireRequest(method=method, path=path, headers=(), body=None), frozenset(), key_in_query=False)
+
+
 def test_the_lists_of_paths_agree_with_the_sdks() -> None:
     """A path that an SDK asks for is one that its API may have by our lists; and no name stands in two lists by mistake."""
     for api in ("openai", "anthropic"):
         version = "/v1" if api == "openai" else ""
         for method, path in stainless_calls(api):
-            seen = recognised(
-                WireRequest(method=method, path=version + path, headers=(), body=None), key_in_query=False
-            )
+            seen = bare(method, version + path)
             assert api in seen.apis, f"{method} {path} is taken for {seen.apis}"
     for _, path in googles_calls():
         if not path.startswith(OF_GOOGLES_VERTEX):
-            seen = recognised(WireRequest(method="GET", path=f"/v1/{path}", headers=(), body=None), key_in_query=False)
+            seen = recognised(
+                WireRequest(method="GET", path=f"/v1/{path}", headers=(), body=None), frozenset(), key_in_query=False
+            )
             assert "gemini" in seen.apis, f"{path} is taken for {seen.apis}"
     names = [name for owned in ONLY.values() for name in owned.split()]
     assert len(names) == len(set(names))
