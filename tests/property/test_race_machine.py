@@ -10,7 +10,7 @@ from hedgerow.budget.bucket import Bucket
 from hedgerow.policy.trouble import Outlook, Progress
 from hedgerow.race import signals as s
 from hedgerow.race.machine import advance, start
-from hedgerow.values.failure import Failure, FailureKind
+from hedgerow.values.failure import Failure, FailureKind, Repeats
 from hedgerow.values.race import CommitOn, Fate, RaceRules, Stage, Trigger
 
 FAILURES = {kind: Failure(kind=kind, status=500, error=kind.value) for kind in FailureKind}
@@ -30,6 +30,7 @@ def rules(draw: st.DrawFn) -> RaceRules:
         timeout_s=draw(limit),
         attempt_timeout_s=draw(limit),
         first_token_timeout_s=draw(limit),
+        retried_above=draw(st.none() | st.builds(Repeats, statuses=st.sampled_from([None, frozenset[int]()]))),
     )
 
 

@@ -208,7 +208,7 @@ def _fail(state: RaceState, number: int, failure: Failure, now_s: float) -> Step
             state = _with_fate(state, loser, Fate.LOST)
         state, last = _finish(state, "failed")
         return state, [s.GiveUp(0), *map(s.Cancel, losers), *last]
-    if state.retry_at_s is not None and state.rules.retried_above and not state.live:
+    if state.retry_at_s is not None and _repeated_above(state) and not state.live:
         return _last_resort(state)
     if failure.may_start_next and state.rules.may_rerun and state.room and state.wants is None:
         return state._replace(wants="error"), [s.Ask("error", failed=number, at_home=_at_home(state, number, now_s))]
@@ -223,21 +223,33 @@ def _at_home(state: RaceState, number: int, now_s: float) -> AtHome:
     late = now_s - entrant.started_s > FAST_S
     if late or failure is None or failure.in_answer or failure.kind is FailureKind.TIMEOUT:
         return AtHome.NOW
-    return AtHome.NEVER if state.rules.retried_above and not state.live else AtHome.LATER
+    return AtHome.NEVER if _repeated_above(state) and not state.live else AtHome.LATER
+
+
+def _repeated_above(state: RaceState) -> bool:
+    """Would the client above send the request again, if it got now what it gets when all have failed?"""
+    repeats, failure = state.rules.retried_above, _speaks_for_all(state).failure
+    return repeats is not None and failure is not None and repeats.after(failure)
+
+
+def _speaks_for_all(state: RaceState) -> Entrant:
+    """Whose failure the caller gets when all have failed."""
+    primary = state.entrants[0]
+    return primary if primary.fate is Fate.FAILED else state.entrants[-1]
 
 
 def _last_resort(state: RaceState) -> Step:
     """Nothing is live and nothing may start: the kept answer if there is one, else a failure; at once. Where the primary's
     answer is one that the server broke off, or the kept one may be anything, the bare client's answer is the better one."""
-    primary, last = state.entrants[0], state.entrants[-1]
+    primary = state.entrants[0]
     of_bare = primary.failure if primary.fate is Fate.FAILED else None
     kept = min((e for e in state.entrants if e.fate is Fate.KEPT), key=lambda e: e.failure is not None, default=None)
     worse = of_bare is not None and (of_bare.given_up or (of_bare.in_answer and kept is not None and kept.failure))
     if kept is not None and not worse:
         return _commit(state, kept.number, state.began_s, complete=True)
-    speaks_for_all = primary if primary.fate is Fate.FAILED else last
+    chosen = _speaks_for_all(state).number
     state, actions = _finish(state, "failed")
-    return state, [s.GiveUp(speaks_for_all.number), *actions]
+    return state, [s.GiveUp(chosen), *actions]
 
 
 def _over(state: RaceState, outcome: str, fate: Fate) -> Step:
