@@ -101,7 +101,16 @@ def _expire(state: RaceState, expired: list[tuple[int, Failure]], signal: s.Tick
 def _content(state: RaceState, signal: s.Content) -> Step:
     if not _runs(state, signal.attempt) or state.rules.commit_on is CommitOn.COMPLETE:
         return state, []
+    if not signal.readable and _is_kept_back(state, signal.attempt):
+        return state, []
     return _commit(state, signal.attempt, signal.at_s)
+
+
+def _is_kept_back(state: RaceState, number: int) -> bool:
+    """Does an answer that cannot be looked into wait for others? It may be anything. The primary's is what the bare client's
+    caller gets; a backup's is for when nothing else runs, is kept or will start."""
+    others = any(entrant.fate in (Fate.LIVE, Fate.KEPT) for entrant in state.entrants if entrant.number != number)
+    return number != 0 and (others or state.wants is not None or state.retry_at_s is not None)
 
 
 def _answered(state: RaceState, signal: s.Answered) -> Step:
