@@ -70,7 +70,7 @@ async def test_when_all_fail_the_primarys_error_comes_through_with_the_others_as
         Does(error=ConnectionRefusedError("second")),
         Does(status=503, chunks=[(0, b"x")]),
     )
-    await pass_time(bench.clock, 1.5)  # each after a pause
+    await pass_time(bench.clock, 2.0)  # each after a pause, of at most 0.625 s
     with pytest.raises(ConnectionResetError, match="first") as raised:
         await answer
     assert len(raised.value.__notes__) == 2
@@ -89,6 +89,19 @@ async def test_a_stream_is_committed_by_content_not_by_role_chunks_and_replays_i
     (event,) = bench.hedger.events
     assert event.first_token_s == pytest.approx(1.3, abs=0.06)
     assert event.full_response_s == pytest.approx(1.4, abs=0.11)
+
+
+async def test_a_stream_whose_first_line_is_json_is_handed_over_as_it_comes_and_asked_for_once() -> None:
+    bench = Bench()
+    json_first = b'{"ping":1}\n\n'
+    carrier, answer = bench.send(
+        streams((0.1, json_first), (0.2, frame("a")), (2.0, frame("b")), (0.0, DONE)), stream=True
+    )
+    await pass_time(bench.clock, 2.4)
+    assert await answer == json_first + frame("a") + frame("b") + DONE
+    assert carrier.opened == [0]
+    (event,) = bench.hedger.events
+    assert event.first_token_s == pytest.approx(0.3, abs=0.06)
 
 
 async def test_after_the_commit_another_attempts_bytes_never_follow() -> None:
