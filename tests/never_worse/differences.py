@@ -129,6 +129,19 @@ UNPLAYED = (
         reason="Hedged calls go through one HTTP client, whose connections a loser's end closes. Without aiohttp the bare SDK "
         "takes httpx2 as well, and never repeats a disconnect.",
     ),
+    Unplayed(
+        when="events that come more than 0.1 s behind `message_stop` or `response.completed`",
+        bare="OpenAI's SDK and Anthropic's hand them on for as long as the connection stays open",
+        ours="they are dropped; those that come sooner are handed on",
+        reason="The answer is whole at its end mark. Waiting longer would keep a caller, and a connection, on servers that leave "
+        "it open.",
+    ),
+    Unplayed(
+        when='`response.extensions["network_stream"]`, read by a hook of a synchronous client, or of either half of Google\'s',
+        bare="the socket under the answer",
+        ours="it is not there",
+        reason="Such a call runs on a loop of our own: its socket is that loop's, and is not to be used from another thread.",
+    ),
 )
 
 
