@@ -92,7 +92,7 @@ def _allowed(schema: dict[str, Any]) -> str:
 
 def differences_page() -> str:
     """What is meant to differ from the bare client."""
-    from tests.never_worse.differences import DIFFERENCES
+    from tests.never_worse.differences import DIFFERENCES, UNPLAYED
 
     lines = [
         GENERATED,
@@ -106,6 +106,12 @@ def differences_page() -> str:
         "| when | the bare client | hedgerow | why |",
         "|---|---|---|---|",
         *(f"| {each.when} | {each.bare} | {each.ours} | {each.reason} |" for each in DIFFERENCES),
+        "",
+        "No such course can show these, which differ as well:",
+        "",
+        "| when | the bare client | hedgerow | why |",
+        "|---|---|---|---|",
+        *(f"| {each.when} | {each.bare} | {each.ours} | {each.reason} |" for each in UNPLAYED),
     ]
     return "\n".join(lines) + "\n"
 

@@ -35,6 +35,7 @@ from hedgerow.settings import Policy
 from hedgerow.umpire import Umpire
 from hedgerow.units import parse_share
 from hedgerow.values.event import Event
+from hedgerow.values.failure import Repeats
 from hedgerow.values.race import Fate
 from hedgerow.values.request import RequestFacts, StreamedRequest, WireRequest
 
@@ -90,7 +91,7 @@ class Hedger:
         call: Call,
         *,
         sdk_retry: int = 0,
-        retried_above: bool = False,
+        retried_above: Repeats | bool = False,
         ledger: Ledger | None = None,
         obstacle: str | None = None,
         places: tuple[Place, ...] | None = None,
@@ -98,10 +99,10 @@ class Hedger:
     ) -> Delivery:
         """Send one request, hedged if its plan allows; the response returned must be read to its end or closed.
 
-        sdk_retry: how often the SDK has tried it before; retried_above: it will again if this try fails; ledger: what those tries
-        have cost. obstacle: why it cannot be sent
-        twice, None if it can. places: where this one may go, None = as the others. facts: what its dialect read in it, if
-        somebody has asked already. Raises what the call itself would raise without hedging.
+        sdk_retry: how often the SDK has tried it before; retried_above: it will again, after which failures (True = as OpenAI's
+        and Anthropic's do); ledger: what those tries have cost. obstacle: why it cannot be sent twice, None if it can. places:
+        where this one may go, None = as the others. facts: what its dialect read in it, if somebody has asked already. Raises
+        what the call itself would raise without hedging.
         """
         elapsed_s = self._since_first_try(ledger)
         if self.policy.timeout_s is not None and elapsed_s >= self.policy.timeout_s:
@@ -112,7 +113,8 @@ class Hedger:
         if whole is not None and (facts.dialect, facts.model) in self._never_streamed:
             whole = None
         order = Order(dialect=dialect, facts=facts, as_stream=whole)
-        caller = self._caller(sdk_retry, obstacle, ledger, elapsed_s, retried_above=retried_above)
+        repeats = (Repeats() if retried_above else None) if isinstance(retried_above, bool) else retried_above
+        caller = self._caller(sdk_retry, obstacle, ledger, elapsed_s, repeats)
         race = self._race(call, order, caller, places)
         delivery = await self._entered(race, ledger, facts)
         if whole is None or not self._refused(race, delivery):
@@ -208,7 +210,7 @@ class Hedger:
         return now_s - ledger.began_s
 
     def _caller(
-        self, sdk_retry: int, obstacle: str | None, ledger: Ledger | None, elapsed_s: float, *, retried_above: bool
+        self, sdk_retry: int, obstacle: str | None, ledger: Ledger | None, elapsed_s: float, repeats: Repeats | None
     ) -> Caller:
         said = current_context()
         return Caller(
@@ -217,7 +219,7 @@ class Hedger:
             deadline_s=said.deadline_s,
             hedge=said.hedge,
             sdk_retry=sdk_retry,
-            retried_above=retried_above,
+            retried_above=repeats,
             spent=None if ledger is None else ledger.backups,
             elapsed_s=elapsed_s,
             obstacle="closed" if self._closed else obstacle,

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from hedgerow.values.failure import Repeats
+
 __all__ = [
     "NOT_AGAIN",
     "Ledger",
     "counted_tries",
     "ledger_of",
-    "most_tries",
     "next_try",
+    "tries_announced",
     "tries_before",
 ]
 
@@ -36,6 +38,7 @@ class Ledger:
 @dataclass(slots=True)
 class _Tries:
     most: int
+    repeats: Repeats
     begun: int = 0
 
 
@@ -55,9 +58,10 @@ def ledger_of(request: Request, sdk_retry: int) -> Ledger | None:
 
 
 @contextmanager
-def counted_tries(most: int) -> Generator[None]:
-    """What is sent inside are the tries of one request, `most` at most: for SDKs that do not say so in a header (Google's)."""
-    token = TRIES.set(_Tries(most))
+def counted_tries(most: int, repeats: Repeats) -> Generator[None]:
+    """What is sent inside are the tries of one request, `most` at most: for SDKs that do not say so in a header (Google's).
+    repeats: the failures after which there is another."""
+    token = TRIES.set(_Tries(most, repeats))
     try:
         yield
     finally:
@@ -76,7 +80,7 @@ def tries_before() -> int:
     return 0 if tries is None else max(0, tries.begun - 1)
 
 
-def most_tries() -> int | None:
-    """How many tries there will be at most; None where nobody counts."""
+def tries_announced() -> tuple[int, Repeats] | None:
+    """How many tries there will be at most, and after which failures; None where nobody counts."""
     tries = TRIES.get()
-    return None if tries is None else tries.most
+    return None if tries is None else (tries.most, tries.repeats)

@@ -1,6 +1,7 @@
-"""The differences from the bare client that are meant: one table. docs/reference/differences.md is written from it.
+"""The differences from the bare client that are meant: two tables. docs/reference/differences.md is written from them.
 
-An entry that neither the corpus nor a draw of a soak run has used is stale, and fails that run.
+An entry of DIFFERENCES that neither the corpus nor a draw of a soak run has used is stale, and fails that run. UNPLAYED holds
+what no scenario can show: there the bare client of the scenarios is another than the one meant, or the outcome is the same.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tests.never_worse.scenario import Answer, Scenario
 if TYPE_CHECKING:
     from tests.never_worse.play import Outcome
 
-__all__ = ["DIFFERENCES", "Difference"]
+__all__ = ["DIFFERENCES", "UNPLAYED", "Difference", "Unplayed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,16 @@ class Difference:
     ours: str
     reason: str
     holds: Callable[[Scenario, str, Outcome, Outcome], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unplayed:
+    """A difference that no scenario can show, in words."""
+
+    when: str
+    bare: str
+    ours: str
+    reason: str
 
 
 def _any(scenario: Scenario, test: Callable[[Answer], bool]) -> bool:
@@ -105,6 +116,31 @@ DIFFERENCES = (
             and ours.attempts <= 3 * (1 + scenario.max_retries)
             and (ours.error == bare.error or ours.whole or not bare.whole)
         ),
+    ),
+)
+
+UNPLAYED = (
+    Unplayed(
+        when="a connection that breaks under the async half of Google's SDK, with aiohttp installed",
+        bare="the SDK sends through aiohttp: the caller gets that package's errors; with retry_options the SDK repeats a "
+        "disconnect, without them it repeats it once after 1 to 10 s",
+        ours="the call goes through httpx2: the caller gets its errors; the SDK repeats none but time-outs and refused "
+        "connections, and hedgerow replaces a disconnect itself, after half a second, as budget and max_backups allow",
+        reason="Hedged calls go through one HTTP client, whose connections a loser's end closes. Without aiohttp the bare SDK "
+        "takes httpx2 as well, and never repeats a disconnect.",
+    ),
+    Unplayed(
+        when="events that come more than 0.1 s behind `message_stop` or `response.completed`",
+        bare="OpenAI's SDK and Anthropic's hand them on for as long as the connection stays open",
+        ours="they are dropped; those that come sooner are handed on",
+        reason="The answer is whole at its end mark. Waiting longer would keep a caller, and a connection, on servers that leave "
+        "it open.",
+    ),
+    Unplayed(
+        when='`response.extensions["network_stream"]`, read by a hook of a synchronous client, or of either half of Google\'s',
+        bare="the socket under the answer",
+        ours="it is not there",
+        reason="Such a call runs on a loop of our own: its socket is that loop's, and is not to be used from another thread.",
     ),
 )
 

@@ -133,7 +133,7 @@ FAULTS = (
         "retry_blip",
         machine,
         "_at_home",
-        "AtHome.NEVER if state.rules.retried_above and not state.live else AtHome.LATER",
+        "AtHome.NEVER if _repeated_above(state) and not state.live else AtHome.LATER",
         "AtHome.NOW",
         play=_scenario(Answer(status=500), Answer(), max_retries=2, by_try=True),
         also=Fault(

@@ -10,7 +10,7 @@ from hedgerow.budget.bucket import Bucket
 from hedgerow.policy.trouble import Outlook, Progress
 from hedgerow.race import signals as s
 from hedgerow.race.machine import advance, start
-from hedgerow.values.failure import Failure, FailureKind
+from hedgerow.values.failure import Failure, FailureKind, Repeats
 from hedgerow.values.race import CommitOn, Fate, RaceRules, Stage, Trigger
 
 FAILURES = {kind: Failure(kind=kind, status=500, error=kind.value) for kind in FailureKind}
@@ -30,6 +30,7 @@ def rules(draw: st.DrawFn) -> RaceRules:
         timeout_s=draw(limit),
         attempt_timeout_s=draw(limit),
         first_token_timeout_s=draw(limit),
+        retried_above=draw(st.none() | st.builds(Repeats, statuses=st.sampled_from([None, frozenset[int]()]))),
     )
 
 
@@ -107,7 +108,7 @@ class World:
         match self.data.draw(st.sampled_from(["content", "valid", "kept", "fail"]), label="what"):
             case "content":
                 self.content.setdefault(number, self.now_s)
-                self.tell(s.Content(self.now_s, number))
+                self.tell(s.Content(self.now_s, number, self.data.draw(st.booleans(), label="readable")))
             case "fail":
                 self.running.discard(number)
                 self.tell(
@@ -209,6 +210,19 @@ def test_an_error_never_beats_a_live_attempt(r: RaceRules, data: st.DataObject) 
                 fatal = world.state.entrants[0].failure
                 others = live_before - {e.number for e in world.state.entrants if e.fate is Fate.FAILED}
                 assert not others or (fatal is not None and fatal.kind is FailureKind.FATAL)
+
+
+@given(rules(), st.data())
+def test_a_backup_that_nobody_can_look_into_beats_no_live_attempt(r: RaceRules, data: st.DataObject) -> None:
+    world = World(r, data)
+    for _ in range(data.draw(st.integers(0, 25))):
+        world.step()
+        backups = [number for number in world.running if number]
+        if world.state.stage is not Stage.RACING or not backups:
+            continue
+        others = len(world.state.live) > 1
+        world.tell(s.Content(world.now_s, data.draw(st.sampled_from(sorted(backups))), readable=False))
+        assert not others or not world.of(s.Commit)
 
 
 @given(rules(), st.data())

@@ -258,6 +258,27 @@ async def test_the_sdks_own_retries_are_tries_of_one_request(hedgerow_sandbox: S
     assert [event.sdk_retry for event in hedger.events] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("failure", [{"cut_after": 0}, {"reset": True}, {"status": 529}, {"status": 502}])
+@pytest.mark.parametrize("sync", [True, False])
+async def test_what_the_sdk_does_not_repeat_is_replaced_though_it_has_tries_left(
+    hedgerow_sandbox: SandboxProcess, failure: dict[str, Any], sync: bool
+) -> None:
+    retries = types.HttpRetryOptions(attempts=3, http_status_codes=[500])
+    policy = hedgerow.Policy(trigger="off", budget="off")
+    client = hedgerow.hedged(plain(hedgerow_sandbox, retry_options=retries), policy=policy)
+    case = f"g/unrepeated/{sync}/{failure}"
+    asks = asked(case, failure, {**QUICK, "text": "saved"})
+    if sync:
+        whole = await asyncio.to_thread(client.models.generate_content, **asks)
+    else:
+        whole = await client.aio.models.generate_content(**asks)
+    assert whole.text == "saved"
+    hedger = hedgerow.hedger_of(client)
+    await eventually(lambda: len(list(hedger.events)) == 1)
+    (event,) = hedger.events
+    assert (event.sdk_retry, len(event.attempts)) == (0, 2)
+
+
 async def test_a_deadline_counts_from_the_first_try(hedgerow_sandbox: SandboxProcess) -> None:
     retries = types.HttpRetryOptions(attempts=3, initial_delay=0.01, max_delay=0.01)
     policy = hedgerow.Policy(trigger="off", timeout_s=0.2)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hedgerow.settings import Policy
+from hedgerow.values.failure import Repeats
 from hedgerow.values.race import CommitOn, RaceRules, Trigger
 from hedgerow.values.request import RequestFacts
 
@@ -13,16 +14,16 @@ __all__ = ["Caller", "Limits", "Plan", "make_plan"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """What is known of who calls, and when. at: wall time (aware; None = hours do not apply). obstacle: why the caller's side
-    cannot send it twice ("body_not_replayable", "closed"). sdk_retry: how often the SDK has tried before; retried_above: it will
-    again, if this try fails; spent: backups of the tries before (None = not known), elapsed_s: since the first of them. control:
-    it was drawn for the control share."""
+    cannot send it twice ("body_not_replayable", "closed"). sdk_retry: how often the SDK has tried before; retried_above: after
+    which failures of this try it will again; spent: backups of the tries before (None = not known), elapsed_s: since the first
+    of them. control: it was drawn for the control share."""
 
     at: datetime | None = None
     segment: str | None = None
     deadline_s: float | None = None
     hedge: bool = True
     sdk_retry: int = 0
-    retried_above: bool = False
+    retried_above: Repeats | None = None
     spent: int | None = None
     elapsed_s: float = 0.0
     obstacle: str | None = None
@@ -48,7 +49,13 @@ class Limits:
         self._last_plan: Plan | None = None
 
     def plan(
-        self, facts: RequestFacts, refusal: str | None, *, counted: bool, stall_s: float | None, retried_above: bool
+        self,
+        facts: RequestFacts,
+        refusal: str | None,
+        *,
+        counted: bool,
+        stall_s: float | None,
+        retried_above: Repeats | None,
     ) -> Plan:
         """What a refusal, or none, comes to; made anew only when it differs from the last one."""
         asked = (facts.answer_known, facts.stream, refusal, counted, stall_s, retried_above)
@@ -125,7 +132,7 @@ def _left(rules: RaceRules, caller: Caller) -> RaceRules:
 
 
 def _rules(
-    facts: RequestFacts, policy: Policy, may: tuple[bool, bool], stall_s: float | None, *, retried_above: bool
+    facts: RequestFacts, policy: Policy, may: tuple[bool, bool], stall_s: float | None, *, retried_above: Repeats | None
 ) -> RaceRules:
     """The rules of its race. may: trigger, rerun. A call whose answer no dialect can read (an upload, a list of models)
     passes through as it is, without any of our time-outs."""

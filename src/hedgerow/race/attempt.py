@@ -26,12 +26,14 @@ LAST_BYTES_S = 0.1  # after an end mark, for the end of the body: with it the co
 QUIET_END_S = (
     5.0  # a stream that is put together, without end mark (Gemini): some send a reason before the last tool has run
 )
+MOST_UNSEEN_BYTES = 4_194_304  # of a backup's stream in an unknown coding, while others run: it is kept in memory
 REST_S, MOST_REST_BYTES = 5.0, 1_048_576  # of an answer that has failed: what stands behind the error
 CUT, UNREADABLE = "cut", "unreadable"
 
 
 class Verdicts:
-    """Where an attempt reports to, with its number. `content` says whether the attempt has won by it; `begun` is told once of
+    """Where an attempt reports to, with its number. `content` says whether the attempt has won by it, being told whether the
+    content could be looked into; `begun` is told once of
     the first content of a stream that is put together; `progressed` of each chunk of one that is being raced, from the 9th token
     on."""
 
@@ -40,7 +42,7 @@ class Verdicts:
     def __init__(
         self,
         *,
-        content: Callable[[int], bool],
+        content: Callable[[int, bool], bool],
         answered: Callable[[int, bool, bool], None],
         failed: Callable[[int, Failure], None],
         begun: Callable[[int], None],
@@ -123,7 +125,7 @@ class Attempt:
             if self.response.status >= 400:
                 await self._read_error(order.dialect, verdicts)
             elif commit_on is CommitOn.HEADERS:
-                self.parked = verdicts.content(self.number)
+                self.parked = verdicts.content(self.number, True)
             elif not 200 <= self.response.status < 300:
                 await self._read_aside(verdicts)
             else:
@@ -209,7 +211,7 @@ class Attempt:
 
     @property
     def sees(self) -> bool:
-        """Can the content be looked at? If not, its first bytes have to do."""
+        """Can the content be looked at? If not, its first bytes have to do, unless a better attempt may come."""
         overlooked = self.reader is not None and self.reader.facts.overlooked
         return self._decoder is not None and self._decoder.sees and not overlooked
 
@@ -248,14 +250,21 @@ class Attempt:
     async def _read_answer(self, commit_on: CommitOn, verdicts: Verdicts) -> bool:
         """True if it won with an open response, for the stream to go on with."""
         assert self.reader is not None
-        facts, begun = self.reader.facts, False
+        facts, begun, unseen_bytes = self.reader.facts, False, 0
         while chunk := await self.next_chunk():
             self.chunks.append(chunk)
             if facts.failure is not None and not facts.given_up and not (facts.content and self._assembler is None):
                 await self._fail_in_band(facts.failure, verdicts)
                 return False
-            if commit_on is CommitOn.CONTENT and (facts.content or not self.sees):
-                return verdicts.content(self.number)
+            if commit_on is CommitOn.CONTENT and facts.content:
+                return verdicts.content(self.number, True)
+            if commit_on is CommitOn.CONTENT and not self.sees:
+                unseen_bytes += len(chunk)
+                if verdicts.content(self.number, False):
+                    return True
+                if unseen_bytes > MOST_UNSEEN_BYTES:
+                    self._fail_cut(UNREADABLE, verdicts)
+                    return False
             if facts.content and not begun:
                 begun = True
                 verdicts.begun(self.number)
@@ -276,7 +285,7 @@ class Attempt:
         facts, broken = self.reader.facts, self._rewrite()
         if broken is None and facts.failure is not None:
             self.fail(facts.failure, verdicts)
-        elif broken is None and commit_on is CommitOn.CONTENT and not facts.ended:
+        elif broken is None and commit_on is CommitOn.CONTENT and not facts.ended and self.sees:
             self._fail_cut("cut" if facts.content else "cut_before_content", verdicts)
         elif broken is not None:
             self.broken = broken

@@ -230,8 +230,8 @@ class Race:
         self._timer = self._wakes_at_s = None
         self.tell(s.Tick(self.clock.now(), self._view()))
 
-    def _on_content(self, number: int) -> bool:
-        self.tell(s.Content(self.clock.now(), number))
+    def _on_content(self, number: int, readable: bool) -> bool:
+        self.tell(s.Content(self.clock.now(), number, readable))
         return self.state.entrants[number].fate is Fate.WON
 
     def _on_begun(self, _number: int) -> None:

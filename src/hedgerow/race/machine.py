@@ -101,7 +101,16 @@ def _expire(state: RaceState, expired: list[tuple[int, Failure]], signal: s.Tick
 def _content(state: RaceState, signal: s.Content) -> Step:
     if not _runs(state, signal.attempt) or state.rules.commit_on is CommitOn.COMPLETE:
         return state, []
+    if not signal.readable and _is_kept_back(state, signal.attempt):
+        return state, []
     return _commit(state, signal.attempt, signal.at_s)
+
+
+def _is_kept_back(state: RaceState, number: int) -> bool:
+    """Does an answer that cannot be looked into wait for others? It may be anything. The primary's is what the bare client's
+    caller gets; a backup's is for when nothing else runs, is kept or will start."""
+    others = any(entrant.fate in (Fate.LIVE, Fate.KEPT) for entrant in state.entrants if entrant.number != number)
+    return number != 0 and (others or state.wants is not None or state.retry_at_s is not None)
 
 
 def _answered(state: RaceState, signal: s.Answered) -> Step:
@@ -208,7 +217,7 @@ def _fail(state: RaceState, number: int, failure: Failure, now_s: float) -> Step
             state = _with_fate(state, loser, Fate.LOST)
         state, last = _finish(state, "failed")
         return state, [s.GiveUp(0), *map(s.Cancel, losers), *last]
-    if state.retry_at_s is not None and state.rules.retried_above and not state.live:
+    if state.retry_at_s is not None and _repeated_above(state) and not state.live:
         return _last_resort(state)
     if failure.may_start_next and state.rules.may_rerun and state.room and state.wants is None:
         return state._replace(wants="error"), [s.Ask("error", failed=number, at_home=_at_home(state, number, now_s))]
@@ -223,21 +232,33 @@ def _at_home(state: RaceState, number: int, now_s: float) -> AtHome:
     late = now_s - entrant.started_s > FAST_S
     if late or failure is None or failure.in_answer or failure.kind is FailureKind.TIMEOUT:
         return AtHome.NOW
-    return AtHome.NEVER if state.rules.retried_above and not state.live else AtHome.LATER
+    return AtHome.NEVER if _repeated_above(state) and not state.live else AtHome.LATER
+
+
+def _repeated_above(state: RaceState) -> bool:
+    """Would the client above send the request again, if it got now what it gets when all have failed?"""
+    repeats, failure = state.rules.retried_above, _speaks_for_all(state).failure
+    return repeats is not None and failure is not None and repeats.after(failure)
+
+
+def _speaks_for_all(state: RaceState) -> Entrant:
+    """Whose failure the caller gets when all have failed."""
+    primary = state.entrants[0]
+    return primary if primary.fate is Fate.FAILED else state.entrants[-1]
 
 
 def _last_resort(state: RaceState) -> Step:
     """Nothing is live and nothing may start: the kept answer if there is one, else a failure; at once. Where the primary's
     answer is one that the server broke off, or the kept one may be anything, the bare client's answer is the better one."""
-    primary, last = state.entrants[0], state.entrants[-1]
+    primary = state.entrants[0]
     of_bare = primary.failure if primary.fate is Fate.FAILED else None
     kept = min((e for e in state.entrants if e.fate is Fate.KEPT), key=lambda e: e.failure is not None, default=None)
     worse = of_bare is not None and (of_bare.given_up or (of_bare.in_answer and kept is not None and kept.failure))
     if kept is not None and not worse:
         return _commit(state, kept.number, state.began_s, complete=True)
-    speaks_for_all = primary if primary.fate is Fate.FAILED else last
+    chosen = _speaks_for_all(state).number
     state, actions = _finish(state, "failed")
-    return state, [s.GiveUp(speaks_for_all.number), *actions]
+    return state, [s.GiveUp(chosen), *actions]
 
 
 def _over(state: RaceState, outcome: str, fate: Fate) -> Step:

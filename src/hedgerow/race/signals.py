@@ -72,10 +72,12 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """An attempt's first content has arrived (or its response, where no dialect can read the answer)."""
+    """An attempt's first content has arrived (or its response, where no dialect can read the answer). `readable`: we could look
+    into it; if not, these are bytes of which nobody knows whether content is among them, and each read is told."""
 
     at_s: float
     attempt: int
+    readable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from hedgerow.transports.httpx2_private import clone_client, transport_for, tran
 from hedgerow.transports.httpx2_sync import Transport
 from hedgerow.transports.options import Hedging
 from hedgerow.transports.targets import Home
+from hedgerow.values.failure import Repeats
 
 if TYPE_CHECKING:
     from google.genai.types import HttpOptions
@@ -38,6 +39,9 @@ BACKEND = "GOOGLE_GENAI_HTTP_CLIENT"
 HEDGE_IT = "hedgerow.hedged(client)"
 PUBLIC_URL = "https://generativelanguage.googleapis.com/"
 DEFAULT_TRIES = 5  # of the SDK, where retries are on and nothing else is said
+DEFAULT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+# Of httpx2's errors. A disconnect is not among them: the SDK repeats that over aiohttp only, which it takes where it can.
+REPEATED_ERRORS = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ReadTimeout", "WriteTimeout"})
 ITS_CLIENTS = ("httpx_client", "httpx_async_client", "aiohttp_client")
 # What httpx2's transports take of the arguments of a client.
 TRANSPORT_ARGUMENTS = frozenset({"verify", "cert", "trust_env", "http1", "http2", "limits", "proxy"})
@@ -178,19 +182,20 @@ def _counting(its_own: Callable[..., Any]) -> Callable[..., Any]:
     """The SDK's `_request`, under which its own retries are made: they are tries of one request."""
 
     def request(self: Any, *args: Any, **options: Any) -> Any:
-        with counted_tries(_most_tries(self, *args[1:], **options)):
+        with counted_tries(*_tries(self, *args[1:], **options)):
             return its_own(self, *args, **options)
 
     return request
 
 
-def _most_tries(api: Any, http_options: Any = None, *_: object, **__: object) -> int:
-    """How often the SDK will send a request: once, unless the client's or the request's own options say otherwise."""
+def _tries(api: Any, http_options: Any = None, *_: object, **__: object) -> tuple[int, Repeats]:
+    """How often the SDK will send a request, and after which failures: once, unless the client's or the request's own options
+    say otherwise."""
     given = _field(http_options, "retry_options") or api._http_options.retry_options
-    if not given:
-        return 1
-    attempts = _field(given, "attempts")
-    return DEFAULT_TRIES if attempts is None else max(1, attempts)
+    attempts = _field(given, "attempts") if given else 1
+    statuses = frozenset(_field(given, "http_status_codes") or DEFAULT_STATUSES)
+    most = DEFAULT_TRIES if attempts is None else max(1, attempts)
+    return most, Repeats(statuses=statuses, errors=REPEATED_ERRORS)
 
 
 def _field(options: Any, name: str) -> Any:
@@ -204,7 +209,7 @@ def _with_loose_streams(its_own: Callable[..., Coroutine[Any, Any, Any]]) -> Cal
     stream closes it."""
 
     async def request(self: Any, *args: Any, **options: Any) -> Any:
-        with counted_tries(_most_tries(self, *args[1:], **options)):
+        with counted_tries(*_tries(self, *args[1:], **options)):
             response: Any = await its_own(self, *args, **options)
         if isinstance(response.response_stream, httpx2.Response):
             response.__class__ = _subclass(response, {"__aiter__": _class_of(response).async_segments})

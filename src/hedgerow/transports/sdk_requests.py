@@ -13,7 +13,8 @@ from typing import Any, cast
 import httpx2
 
 from hedgerow.dialects.headers import CREDENTIALS
-from hedgerow.retry_ledger import most_tries
+from hedgerow.retry_ledger import tries_announced
+from hedgerow.values.failure import Repeats
 
 __all__ = ["announcing", "fresh_credentials", "retried_above"]
 
@@ -59,14 +60,17 @@ def announcing(client: Any) -> Any:
     return client
 
 
-def retried_above(request: httpx2.Request, tries_before: int) -> bool:
-    """Will the client above send this request again, if it fails now? Where nobody says how often it will, an SDK's own header
-    means that it may."""
+def retried_above(request: httpx2.Request, tries_before: int) -> Repeats | bool:
+    """After which failures the client above will send this request again: True = after those that OpenAI's SDK and Anthropic's
+    do. Where nobody says how often it will, an SDK's own header means that it may."""
     current = CURRENT.get()
     if current is not None:
         return tries_before < current.max_retries
-    most = most_tries()
-    return tries_before + 1 < most if most is not None else RETRY_COUNT in request.headers
+    announced = tries_announced()
+    if announced is None:
+        return RETRY_COUNT in request.headers
+    most, repeats = announced
+    return repeats if tries_before + 1 < most else False
 
 
 def fresh_credentials() -> Callable[[], Awaitable[Mapping[str, str]]] | None:

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Failure", "FailureKind"]
+__all__ = ["Failure", "FailureKind", "Repeats"]
+
+REQUEST_TIMEOUT, CONFLICT, TOO_MANY, SERVER_ERRORS = 408, 409, 429, 500
 
 
 class FailureKind(Enum):
@@ -38,3 +40,27 @@ class Failure:
     def may_start_next(self) -> bool:
         """May another attempt start because of this failure (budget permitting)?"""
         return self.kind not in (FailureKind.FATAL, FailureKind.LOCAL, FailureKind.CALLER_LIMIT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeats:
+    """After which failures a client that has tries left sends its request again.
+
+    statuses: HTTP statuses, None = 408, 409, 429 and all from 500 on; errors: class names of errors without a status, None =
+    all. The defaults are what OpenAI's SDK and Anthropic's do.
+    """
+
+    statuses: frozenset[int] | None = None
+    errors: frozenset[str] | None = None
+
+    def after(self, failure: Failure) -> bool:
+        """Does it, after this one?"""
+        if failure.in_answer:
+            return False
+        if failure.kind is FailureKind.TIMEOUT:
+            return True  # told as the client's own read time-out
+        if failure.status is None:
+            return self.errors is None or failure.error in self.errors
+        if self.statuses is not None:
+            return failure.status in self.statuses
+        return failure.status >= SERVER_ERRORS or failure.status in (REQUEST_TIMEOUT, CONFLICT, TOO_MANY)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
-from hedgerow.values.failure import Failure
+from hedgerow.values.failure import Failure, Repeats
 
 __all__ = ["Ask", "AtHome", "CommitOn", "Entrant", "Fate", "RaceRules", "RaceState", "Stage", "Trigger"]
 
@@ -64,8 +64,8 @@ class RaceRules:
 
     `stall_s`: a stream that has begun and then says nothing for so long has failed.
 
-    `retried_above`: if this try fails, the client above sends the request again, with its own spacing. If not, an attempt that
-    failed at once is replaced where it failed after a pause.
+    `retried_above`: after which failures of this try the client above sends the request again, with its own spacing; None = after
+    none. After the others an attempt that failed at once is replaced where it failed after a pause.
 
     `may_trigger`: a late attempt may be backed up. `may_rerun`: a failed attempt may be replaced. Both are False for what
     is not safe to run twice.
@@ -81,7 +81,7 @@ class RaceRules:
     attempt_timeout_s: float | None = None
     first_token_timeout_s: float | None = None
     stall_s: float | None = None
-    retried_above: bool = False
+    retried_above: Repeats | None = None
 
 
 class Entrant(NamedTuple):

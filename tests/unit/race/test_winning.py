@@ -1,5 +1,7 @@
 """Who wins a race, and what the caller gets: on scripted carriers."""
 
+from typing import Any
+
 import pytest
 from tests.unit.race.bench import ELSEWHERE, Bench
 from tests.unit.race.scripted import (
@@ -68,7 +70,7 @@ async def test_when_all_fail_the_primarys_error_comes_through_with_the_others_as
         Does(error=ConnectionRefusedError("second")),
         Does(status=503, chunks=[(0, b"x")]),
     )
-    await pass_time(bench.clock, 1.5)  # each after a pause
+    await pass_time(bench.clock, 2.0)  # each after a pause, of at most 0.625 s
     with pytest.raises(ConnectionResetError, match="first") as raised:
         await answer
     assert len(raised.value.__notes__) == 2
@@ -87,6 +89,19 @@ async def test_a_stream_is_committed_by_content_not_by_role_chunks_and_replays_i
     (event,) = bench.hedger.events
     assert event.first_token_s == pytest.approx(1.3, abs=0.06)
     assert event.full_response_s == pytest.approx(1.4, abs=0.11)
+
+
+async def test_a_stream_whose_first_line_is_json_is_handed_over_as_it_comes_and_asked_for_once() -> None:
+    bench = Bench()
+    json_first = b'{"ping":1}\n\n'
+    carrier, answer = bench.send(
+        streams((0.1, json_first), (0.2, frame("a")), (2.0, frame("b")), (0.0, DONE)), stream=True
+    )
+    await pass_time(bench.clock, 2.4)
+    assert await answer == json_first + frame("a") + frame("b") + DONE
+    assert carrier.opened == [0]
+    (event,) = bench.hedger.events
+    assert event.first_token_s == pytest.approx(0.3, abs=0.06)
 
 
 async def test_after_the_commit_another_attempts_bytes_never_follow() -> None:
@@ -130,6 +145,61 @@ async def test_an_answer_that_the_server_broke_off_comes_before_one_that_nobody_
     _, answer = bench.send(Does(headers_s=1.0, chunks=[(0.0, aborted)]), unreadable, Does(status=500))
     await pass_time(bench.clock, 3.0)
     assert await answer == aborted
+
+
+UNKNOWN = ((b"content-type", b"text/event-stream"), (b"content-encoding", b"br"))
+JUNK_GZIP = ((b"content-type", b"text/event-stream"), (b"content-encoding", b"gzip"))
+
+
+def unseen(*chunks: tuple[float, bytes], headers: tuple[tuple[bytes, bytes], ...] = UNKNOWN, **more: Any) -> Does:
+    """A stream that nobody can look into."""
+    return Does(headers_s=0.0, chunks=chunks, headers=headers, **more)
+
+
+@pytest.mark.parametrize("headers", [UNKNOWN, JUNK_GZIP], ids=["unknown", "damaged"])
+@pytest.mark.parametrize("lasts_s", [0.0, 9.0], ids=["whole", "goes on"])
+async def test_a_backup_that_cannot_be_looked_into_does_not_beat_a_live_primary(
+    headers: tuple[tuple[bytes, bytes], ...], lasts_s: float
+) -> None:
+    bench = Bench()
+    backup = unseen((0.1, b"junk"), (lasts_s, b"junk"), headers=headers)
+    carrier, answer = bench.send(streams((2.0, frame("good")), (0.0, DONE)), backup, stream=True)
+    await pass_time(bench.clock, 2.2)
+    assert carrier.opened == [0, 0]
+    assert await answer == frame("good") + DONE
+    assert carrier.closed == [1, 0] or lasts_s
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_backup_that_cannot_be_looked_into_is_there_when_the_primary_fails(ends: bool) -> None:
+    bench = Bench(max_backups=1)
+    more = () if ends else ((1.0, b"c"), (1.0, b"d"))
+    carrier, answer = bench.send(Does(headers_s=2.0, status=500), unseen((0.1, b"a"), (0.1, b"b"), *more), stream=True)
+    await pass_time(bench.clock, 4.0)
+    assert await answer == (b"ab" if ends else b"abcd")
+    (event,) = bench.hedger.events
+    assert (event.winner, event.outcome) == (1, "answered")
+    assert carrier.opened == [0, 0]
+
+
+async def test_a_primary_that_cannot_be_looked_into_is_handed_over_as_it_comes() -> None:
+    bench = Bench()
+    primary = unseen((1.3, b"a"), (0.1, b"b"))
+    _carrier, answer = bench.send(primary, streams((0.5, frame("late")), (0.0, DONE)), stream=True)
+    await pass_time(bench.clock, 1.6)
+    assert await answer == b"ab"
+
+
+async def test_of_a_backup_that_cannot_be_looked_into_only_so_much_is_kept() -> None:
+    bench = Bench(max_backups=1)
+    endless = unseen(*[(0.01, bytes(1_000_000)) for _ in range(50)])
+    carrier, answer = bench.send(streams((3.0, frame("good")), (0.0, DONE)), endless, stream=True)
+    await pass_time(bench.clock, 2.0)
+    assert carrier.closed == [1]
+    await pass_time(bench.clock, 1.1)
+    assert await answer == frame("good") + DONE
+    (event,) = bench.hedger.events
+    assert [(a.outcome, a.error) for a in event.attempts] == [("won", None), ("failed", "unreadable")]
 
 
 async def test_an_empty_answer_waits_for_a_live_attempt() -> None:
