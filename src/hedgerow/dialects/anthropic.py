@@ -14,7 +14,7 @@ from hedgerow.dialects.anthropic_safety import reservations
 from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, name_of, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
 from hedgerow.dialects.request_body import object_of, object_to_rewrite, tokens_estimate, unreadable_reason
 from hedgerow.values.failure import Failure
@@ -47,7 +47,7 @@ class AnthropicMessages:
         on_vertex = VERTEX.fullmatch(request.path.rstrip("/"))
         return RequestFacts(
             dialect=self.name,
-            model=text_of(body.get("model")) or (on_vertex[1] if on_vertex else None),
+            model=name_of(body.get("model")) or (on_vertex[1] if on_vertex else None),
             stream=body.get("stream") is True,
             tools=bool(body.get("tools")),
             effort=_effort(body),
@@ -86,10 +86,10 @@ class AnthropicMessages:
 def _effort(body: Mapping[str, object]) -> str | None:
     """`output_config.effort`; else what `thinking` says: "none", "adaptive", or a budget by its size ("budget:8k")."""
     config, thinking = body.get("output_config"), body.get("thinking")
-    kind = text_of(thinking.get("type")) if is_object(thinking) else None
+    kind = name_of(thinking.get("type")) if is_object(thinking) else None
     if kind == "disabled":
         return "none"
-    if is_object(config) and (effort := text_of(config.get("effort"))):
+    if is_object(config) and (effort := name_of(config.get("effort"))):
         return effort
     budget = whole_number(thinking.get("budget_tokens")) if is_object(thinking) else None
     return kind if budget is None else f"budget:{size_class(budget)}"

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from hedgerow.dialects.event_reader import TypedEventReader
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, name_of, text_of, whole_number, written_length
 from hedgerow.values.answer import Usage
 
 __all__ = ["MessageReader", "usage_of"]
@@ -64,7 +64,7 @@ class MessageReader(TypedEventReader):
 
     def _read_opening(self, message: object) -> None:
         if is_object(message):
-            self.facts.model = text_of(message.get("model")) or self.facts.model
+            self.facts.model = name_of(message.get("model")) or self.facts.model
             self._read_usage(message.get("usage"))
 
     def _read_whole(self, message: dict[str, object]) -> None:
@@ -89,7 +89,7 @@ class MessageReader(TypedEventReader):
         elif kind == "thinking":
             self._take(_length(block.get("thinking")), visible=False)
         elif kind == "fallback" and is_object(served_by := block.get("to")):
-            self.facts.model = text_of(served_by.get("model")) or self.facts.model
+            self.facts.model = name_of(served_by.get("model")) or self.facts.model
         elif kind == "text":
             self._take(_length(block.get("text")), visible=True, useful=True)
         elif kind == "compaction":
@@ -106,7 +106,7 @@ class MessageReader(TypedEventReader):
             self._take(_length(delta.get(field)), visible=visible, useful=visible and kind != "input_json_delta")
 
     def _read_stop(self, delta: object) -> None:
-        reason = text_of(delta.get("stop_reason")) if is_object(delta) else None
+        reason = name_of(delta.get("stop_reason")) if is_object(delta) else None
         if reason is not None:
             self._finish_for(reason)
             self.facts.useful = self.facts.useful or reason in ANSWERS_WITHOUT_TEXT
@@ -152,7 +152,7 @@ def usage_of(usage: dict[str, object]) -> Usage | None:
 
 def served_tier(usage: dict[str, object]) -> str | None:
     """What decides the price: fast speed, if the answer was served so, else the service tier."""
-    return "fast" if usage.get("speed") == "fast" else text_of(usage.get("service_tier"))
+    return "fast" if usage.get("speed") == "fast" else name_of(usage.get("service_tier"))
 
 
 def _length(value: object) -> int:

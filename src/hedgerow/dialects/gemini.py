@@ -14,7 +14,7 @@ from hedgerow.dialects.gemini_failures import gemini_failure_of_status
 from hedgerow.dialects.gemini_paths import STREAM, WHOLE, in_camel_case, method_of, model_of
 from hedgerow.dialects.gemini_safety import reservations, tools_in
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, name_of, text_of, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
 from hedgerow.dialects.request_body import object_of, tokens_estimate, unreadable_reason
 from hedgerow.values.failure import Failure
@@ -105,7 +105,7 @@ def _parts(fields: Mapping[str, object]) -> Iterator[dict[str, object]]:
 
 def _effort(thinking: Mapping[str, object]) -> str | None:
     """The level if it is stated; a budget by its size, since every number of its own would be a key of its own."""
-    if level := text_of(thinking.get("thinkingLevel")):
+    if level := name_of(thinking.get("thinkingLevel")):
         return level.lower().removeprefix("thinking_level_")
     budget = thinking.get("thinkingBudget")
     if not isinstance(budget, int) or isinstance(budget, bool):

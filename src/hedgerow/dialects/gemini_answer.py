@@ -12,7 +12,15 @@ from hedgerow.dialects.gemini_failures import gemini_failure_in_band
 from hedgerow.dialects.gemini_framing import GeminiFraming
 from hedgerow.dialects.gemini_paths import in_camel_case
 from hedgerow.dialects.headers import Headers, header_value
-from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import (
+    is_array,
+    is_object,
+    loads_or_none,
+    name_of,
+    text_of,
+    whole_number,
+    written_length,
+)
 from hedgerow.dialects.sse import ServerSentEvent
 from hedgerow.values.answer import Usage
 from hedgerow.values.failure import Failure
@@ -83,11 +91,11 @@ class GeminiReader(EventReader):
         facts = self.facts
         if error := chunk.get("error"):
             self._fail(error)
-        facts.model = text_of(chunk.get("modelVersion")) or facts.model
+        facts.model = name_of(chunk.get("modelVersion")) or facts.model
         if is_object(usage := chunk.get("usageMetadata")):
             facts.usage = usage_of(usage) or facts.usage
-            facts.service_tier = facts.service_tier or text_of(usage.get("serviceTier"))
-        if is_object(feedback := chunk.get("promptFeedback")) and (block := text_of(feedback.get("blockReason"))):
+            facts.service_tier = facts.service_tier or name_of(usage.get("serviceTier"))
+        if is_object(feedback := chunk.get("promptFeedback")) and (block := name_of(feedback.get("blockReason"))):
             facts.finish_reason, facts.ended = block, True
         candidates = chunk.get("candidates")
         if not is_array(candidates) or not candidates:
@@ -115,7 +123,7 @@ class GeminiReader(EventReader):
                     facts.useful = True
                     self._with_output.add(index)
         self._goes_on = self._goes_on or (seen and self._finish_reasons.get(index) is not None)
-        reason = text_of(candidate.get("finishReason") or candidate.get("finish_reason"))
+        reason = name_of(candidate.get("finishReason") or candidate.get("finish_reason"))
         if reason and reason != UNSPECIFIED:
             self._finish(index, reason)
         else:

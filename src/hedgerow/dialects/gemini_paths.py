@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
+from hedgerow.dialects.lenient_json import name_of
 from hedgerow.values.request import WireRequest
 
 __all__ = ["STREAM", "WHOLE", "camel", "in_camel_case", "method_of", "model_of", "with_model"]
@@ -23,7 +24,7 @@ def method_of(request: WireRequest) -> str | None:
 def model_of(request: WireRequest) -> str | None:
     """The model's name; tuned ones and Vertex's endpoints keep what they are in front."""
     found = CALL.fullmatch(request.path)
-    return unquote(found[1]).removeprefix("models/") if found else None
+    return name_of(unquote(found[1]).removeprefix("models/")) if found else None
 
 
 def with_model(path: str, model: object) -> str | None:

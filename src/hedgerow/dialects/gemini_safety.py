@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from hedgerow.dialects.gemini_paths import in_camel_case, model_of
-from hedgerow.dialects.lenient_json import is_array, is_object
+from hedgerow.dialects.lenient_json import is_array, is_object, safe_name
 from hedgerow.dialects.safety_rules import FREE, Reservations, Rule, asks, forbids, joined, judged
 from hedgerow.values.request import WireRequest
 
@@ -87,7 +87,9 @@ def _modalities(value: object) -> Reservations:
     kinds = [str(kind).lower() for kind in value] if is_array(value) else [] if value is None else [str(value).lower()]
     permissions = {"audio": "audio", "image": "images"}
     plain = ("text", "modality_unspecified")
-    unknown = tuple(f"unknown_modality:{kind}" for kind in kinds if kind not in permissions and kind not in plain)
+    unknown = tuple(
+        f"unknown_modality:{safe_name(kind)}" for kind in kinds if kind not in permissions and kind not in plain
+    )
     return unknown, tuple(permissions[kind] for kind in kinds if kind in permissions)
 
 
@@ -95,7 +97,7 @@ def _service_tier(value: object) -> Reservations:
     tier = str(value).lower().removeprefix("service_tier_") if value is not None else "standard"
     if tier in ("standard", "priority", "unspecified"):
         return FREE
-    return ((tier,) if tier == "flex" else (f"unknown_tier:{tier}",)), ()
+    return ((tier,) if tier == "flex" else (f"unknown_tier:{safe_name(tier)}",)), ()
 
 
 def _tools(value: object) -> Reservations:
@@ -105,7 +107,7 @@ def _tools(value: object) -> Reservations:
         if kind in READING_TOOLS:
             needs.append("server_tools")
         elif kind not in CLIENT_TOOLS:
-            forbidden.append(ACTING_TOOLS.get(kind) or f"unknown_tool:{kind}")
+            forbidden.append(ACTING_TOOLS.get(kind) or f"unknown_tool:{safe_name(kind)}")
     return tuple(forbidden), tuple(needs)
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, name_of, text_of, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
 from hedgerow.dialects.openai_assembly_request import streamed_request
 from hedgerow.dialects.openai_chat_answer import ChatAnswerReader
@@ -82,13 +82,13 @@ class OpenAIChat:
 def model_asked(body: Mapping[str, object], request: WireRequest) -> str | None:
     """The model of the body, or else Azure's deployment in the path."""
     deployment = AZURE_DEPLOYMENT.search(request.path)
-    return text_of(body.get("model")) or (deployment[1] if deployment else None)
+    return name_of(body.get("model")) or (deployment[1] if deployment else None)
 
 
 def _effort(body: Mapping[str, object]) -> str | None:
     reasoning = body.get("reasoning")
     nested = reasoning.get("effort") if is_object(reasoning) else None
-    return text_of(body.get("reasoning_effort")) or text_of(nested)
+    return name_of(body.get("reasoning_effort")) or name_of(nested)
 
 
 def _input_tokens_estimate(body: Mapping[str, object]) -> int:

@@ -6,7 +6,7 @@ ping, a filter result, a usage chunk or a bare finish reason is none. Runs for e
 
 from hedgerow.dialects.event_reader import EventReader
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number
+from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, name_of, whole_number
 from hedgerow.dialects.sse import ServerSentEvent
 from hedgerow.values.answer import Usage
 
@@ -51,8 +51,8 @@ class ChatAnswerReader(EventReader):
             self._fail(error)
         elif completion.get("object") == "error" or completion.get("type") == "error":
             self._fail(completion)
-        facts.model = text_of(completion.get("model")) or facts.model
-        facts.service_tier = text_of(completion.get("service_tier")) or facts.service_tier
+        facts.model = name_of(completion.get("model")) or facts.model
+        facts.service_tier = name_of(completion.get("service_tier")) or facts.service_tier
         # Never summed: vLLM repeats the total so far on every chunk.
         facts.usage = usage_of(completion.get("usage")) or facts.usage
         choices = completion.get("choices")
@@ -75,7 +75,7 @@ class ChatAnswerReader(EventReader):
         if visible_chars or sound:
             facts.useful = True
             self._with_output.add(index)
-        if finish_reason := text_of(choice.get("finish_reason")):
+        if finish_reason := name_of(choice.get("finish_reason")):
             self._finish(index, finish_reason)
         else:
             self._finish_reasons.setdefault(index, None)

@@ -6,7 +6,7 @@ from datetime import datetime
 from hedgerow.dialects.base import AnswerReader
 from hedgerow.dialects.failures import failure_in_band, failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, text_of
+from hedgerow.dialects.lenient_json import is_array, name_of
 from hedgerow.dialects.openai_chat import model_asked
 from hedgerow.dialects.openai_chat_answer import usage_of
 from hedgerow.dialects.request_body import CHARS_PER_TOKEN, object_of, unreadable_reason
@@ -59,7 +59,7 @@ class EmbeddingsAnswerReader(WholeAnswerReader):
             facts.failure = failure_in_band(error)
         elif answer.get("object") == "error":
             facts.failure = failure_in_band(answer)
-        facts.model = text_of(answer.get("model"))
+        facts.model = name_of(answer.get("model"))
         facts.usage = usage_of(answer.get("usage"))
         facts.content = facts.useful = bool(is_array(vectors := answer.get("data")) and vectors)
         facts.chunks = int(facts.content)

@@ -10,7 +10,7 @@ from datetime import datetime
 from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, name_of, text_of, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
 from hedgerow.dialects.openai_chat import ATTACHMENT_PARTS, CACHE_FIELDS
 from hedgerow.dialects.openai_responses_answer import ResponseReader
@@ -46,10 +46,10 @@ class OpenAIResponses:
         reasoning = body.get("reasoning")
         return RequestFacts(
             dialect=self.name,
-            model=text_of(body.get("model")),
+            model=name_of(body.get("model")),
             stream=body.get("stream") is True,
             tools=bool(body.get("tools")),
-            effort=text_of(reasoning.get("effort")) if is_object(reasoning) else None,
+            effort=name_of(reasoning.get("effort")) if is_object(reasoning) else None,
             cached_context=any(body.get(field) is not None for field in CACHE_FIELDS),
             input_tokens_estimate=_input_tokens_estimate(body),
             max_output_tokens=whole_number(body.get("max_output_tokens")),

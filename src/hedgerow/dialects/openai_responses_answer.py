@@ -7,7 +7,7 @@ events that announce a response, an item or a part are none. Events nobody knows
 from types import MappingProxyType
 
 from hedgerow.dialects.event_reader import TypedEventReader
-from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number
+from hedgerow.dialects.lenient_json import is_array, is_object, name_of, text_of, whole_number
 from hedgerow.values.answer import Usage
 
 __all__ = ["ENDS", "ResponseReader", "usage_of"]
@@ -48,7 +48,7 @@ class ResponseReader(TypedEventReader):
             self._read_response(payload.get("response"), kind.removeprefix("response."))
         elif kind in OPENINGS:
             response = payload.get("response")
-            self.facts.model = (text_of(response.get("model")) if is_object(response) else None) or self.facts.model
+            self.facts.model = (name_of(response.get("model")) if is_object(response) else None) or self.facts.model
         elif kind == "error" or payload.get("object") == "error":
             self._fail(payload)
         elif self.streamed is False:
@@ -75,10 +75,10 @@ class ResponseReader(TypedEventReader):
         if not is_object(response):
             return
         facts, error, incomplete = self.facts, response.get("error"), response.get("incomplete_details")
-        facts.model = text_of(response.get("model")) or facts.model
-        facts.service_tier = text_of(response.get("service_tier")) or facts.service_tier
+        facts.model = name_of(response.get("model")) or facts.model
+        facts.service_tier = name_of(response.get("service_tier")) or facts.service_tier
         facts.usage = usage_of(response.get("usage")) or facts.usage
-        reason = text_of(incomplete.get("reason")) if is_object(incomplete) else None
+        reason = name_of(incomplete.get("reason")) if is_object(incomplete) else None
         if error or status in STATUS_OF_END:
             self._fail(error or {"code": STATUS_OF_END[status], "type": status})
         if reason or status:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from hedgerow.dialects import openai_safety
-from hedgerow.dialects.lenient_json import is_array, is_object, text_of
+from hedgerow.dialects.lenient_json import is_array, is_object, safe_name, text_of
 from hedgerow.dialects.safety_rules import FREE, Reservations, Rule, forbids, joined, judged
 from hedgerow.values.request import WireRequest
 
@@ -55,7 +55,7 @@ def tool_reservations(tool: object) -> Reservations:
         return _tools(tool.get("tools"))
     if kind in READING_TOOLS:
         return (), ("server_tools",)
-    return (f"tool:{kind}" if kind in ACTING_TOOLS else f"unknown_tool:{kind}",), ()
+    return (f"tool:{kind}" if kind in ACTING_TOOLS else f"unknown_tool:{safe_name(kind)}",), ()
 
 
 def _tools(value: object) -> Reservations:

@@ -6,7 +6,7 @@ What is not in the table is not hedged: a field we have not heard of may keep st
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from hedgerow.dialects.lenient_json import is_array, is_object
+from hedgerow.dialects.lenient_json import is_array, is_object, safe_name
 from hedgerow.values.request import WireRequest
 
 __all__ = ["Reservations", "reservations"]
@@ -66,7 +66,7 @@ def reservations(body: Mapping[str, object], request: WireRequest) -> Reservatio
         if field in SAFE_FIELDS:
             continue
         rule = RULES.get(field)
-        found = rule(value) if rule else ((f"unknown_field:{field}",), ())
+        found = rule(value) if rule else ((f"unknown_field:{safe_name(field)}",), ())
         forbidden.update(dict.fromkeys(found[0]))
         needs.update(dict.fromkeys(found[1]))
     forbidden.update(dict.fromkeys(_of_headers(request)))
@@ -105,7 +105,7 @@ def _service_tier(value: object) -> Reservations:
 def _modalities(value: object) -> Reservations:
     kinds = [kind for kind in value if kind != "text"] if is_array(value) else []
     permissions = {"audio": "audio", "image": "images"}
-    unknown = tuple(f"unknown_modality:{kind}" for kind in kinds if str(kind) not in permissions)
+    unknown = tuple(f"unknown_modality:{safe_name(kind)}" for kind in kinds if str(kind) not in permissions)
     return unknown, tuple(permissions[str(kind)] for kind in kinds if str(kind) in permissions)
 
 
@@ -113,7 +113,7 @@ def _tools(value: object) -> Reservations:
     if value is None:
         return (), ()
     kinds = [_tool_type(tool) for tool in value] if is_array(value) else ["unreadable"]
-    unknown = tuple(f"unknown_tool:{kind}" for kind in kinds if kind not in CLIENT_TOOLS | READING_TOOLS)
+    unknown = tuple(f"unknown_tool:{safe_name(kind)}" for kind in kinds if kind not in CLIENT_TOOLS | READING_TOOLS)
     return unknown, ("server_tools",) if any(kind in READING_TOOLS for kind in kinds) else ()
 
 

@@ -5,6 +5,8 @@ What is neither is not hedged: a field we have not heard of may keep state, cost
 
 from collections.abc import Callable, Iterable, Mapping
 
+from hedgerow.dialects.lenient_json import safe_name
+
 __all__ = ["FREE", "Reservations", "Rule", "asks", "forbids", "joined", "judged"]
 
 Reservations = tuple[tuple[str, ...], tuple[str, ...]]
@@ -17,7 +19,7 @@ FREE: Reservations = ((), ())
 def judged(body: Mapping[str, object], *, safe: frozenset[str], rules: Mapping[str, Rule]) -> Reservations:
     """What stands against running a request with this body twice; both parts empty = safe. In the order of its fields."""
     return joined(
-        rules[field](value) if field in rules else ((f"unknown_field:{field}",), ())
+        rules[field](value) if field in rules else ((f"unknown_field:{safe_name(field)}",), ())
         for field, value in body.items()
         if field not in safe
     )

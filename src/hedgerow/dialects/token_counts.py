@@ -6,7 +6,7 @@ from datetime import datetime
 from hedgerow.dialects.base import AnswerReader
 from hedgerow.dialects.failures import failure_in_band, failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import text_of, whole_number
+from hedgerow.dialects.lenient_json import name_of, whole_number
 from hedgerow.dialects.request_body import CHARS_PER_TOKEN, object_of, unreadable_reason
 from hedgerow.dialects.whole_answer import WholeAnswerReader
 from hedgerow.values.failure import Failure
@@ -33,7 +33,7 @@ class TokenCounts:
             return RequestFacts(dialect=self.name, answer_known=True, forbidden=(unreadable_reason(request),))
         return RequestFacts(
             dialect=self.name,
-            model=text_of(body.get("model")),
+            model=name_of(body.get("model")),
             input_tokens_estimate=len(request.body or b"") // CHARS_PER_TOKEN,
             answer_known=True,
         )

@@ -6,7 +6,7 @@ of policy.md, "Readings" 2.
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from hedgerow.budget.controller import Controller
@@ -61,6 +61,10 @@ class Flight:
     def plan_after(self, attempts: int) -> str:
         """What the plan came to, as the event says it: why there was no backup, if there was none and one was wanted."""
         return (self.refusal if attempts == 1 else None) or self.plan.verdict
+
+    def key_at(self, target: int) -> Key:
+        """Where an attempt at a target is learnt into."""
+        return self.key if target == 0 else replace(self.key, target=self.places[target].name)
 
     def cost(self, output_tokens: float, target: int = 0) -> float:
         """What one attempt at a target costs that answers with so many tokens."""
@@ -227,6 +231,8 @@ class Pilot:
         if first_s is None:
             return
         known = flight.known
+        if any(entrant.fate is Fate.WON for entrant in state.entrants):
+            self.statistics.keep(flight.key, known)
         known.learn_first(first_s, flight.facts.input_tokens_estimate, now_s)
         if flight.in_flight:
             self._queues[flight.places[0].name].add(flight.in_flight, first_s)
@@ -247,6 +253,7 @@ class Pilot:
         own, usual = self.known_at(flight, target), self._usual_at(flight, target, now_s)
         if own is flight.known:
             return
+        self.statistics.keep(flight.key_at(target), own)
         if first_s is not None or age_s >= usual.b_s:
             own.learn_first(age_s if first_s is None else first_s, flight.facts.input_tokens_estimate, now_s)
         whole = self._goes_by == "responses" and flight.plan.rules.commit_on is CommitOn.COMPLETE
@@ -258,6 +265,8 @@ class Pilot:
         losers, each at its own price, and what the winner's own target charges more. caller_s: its whole time as the caller saw
         it."""
         known, tokens = self.known_at(flight, answer.target), answer.output_tokens
+        self.statistics.keep(flight.key_at(answer.target), known)
+        self.statistics.keep(flight.key, flight.known)
         known.learn_answer(
             output_tokens=tokens, pace_s=answer.pace_s, gap_s=answer.gap_s, pause_s=answer.pause_s, at_s=now_s
         )

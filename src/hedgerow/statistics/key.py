@@ -29,6 +29,7 @@ class KeyStatistics:
     """
 
     __slots__ = (
+        "__weakref__",
         "_by_input",
         "_median_input",
         "_slope",

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from weakref import WeakValueDictionary
 
 from hedgerow.statistics.key import KeyStatistics
 from hedgerow.units import Window
@@ -14,10 +15,15 @@ _Parts = tuple[str, str, str | None, bool, bool, str | None, str]  # of a Key
 
 
 class Registry:
-    """Statistics of every key seen lately. window: what the rings of quantile delays hold. Not for threads."""
+    """Statistics of every key seen lately. window: what the rings of quantile delays hold. Not for threads.
+
+    A key is kept once one of its calls has been answered: callers may ask for whatever names they like, and must not push out
+    those that others use. Until then its calls under way share it.
+    """
 
     def __init__(self, window: Window) -> None:
         self._window = window
+        self._unanswered: WeakValueDictionary[_Parts, KeyStatistics] = WeakValueDictionary()
         self._known: OrderedDict[_Parts, tuple[Key, KeyStatistics]] = OrderedDict()
 
     def find(self, facts: RequestFacts, target: str, *, streamed: bool) -> tuple[Key, KeyStatistics]:
@@ -27,13 +33,23 @@ class Registry:
         parts = (target, facts.dialect, facts.model, stream, facts.tools, facts.effort, size)
         found = self._known.get(parts)
         if found is None:
-            return self._add(parts, Key.of(facts, target, streamed=streamed))
+            known = self._unanswered.get(parts)
+            if known is None:
+                known = self._unanswered[parts] = KeyStatistics(self._window)
+            return Key.of(facts, target, streamed=streamed), known
         self._known.move_to_end(parts)
         return found
 
+    def keep(self, key: Key, known: KeyStatistics) -> None:
+        """A call of this key has been answered."""
+        parts = _parts(key)
+        if parts not in self._known:
+            self._add(parts, key)
+            self._known[parts] = (key, known)
+
     def of(self, key: Key) -> KeyStatistics:
         """The statistics of a key, new and empty at first sight."""
-        parts = (key.target, key.dialect, key.model, key.stream, key.tools, key.effort, key.size)
+        parts = _parts(key)
         found = self._known.get(parts)
         if found is None:
             return self._add(parts, key)[1]
@@ -42,7 +58,7 @@ class Registry:
 
     def put(self, key: Key, known: KeyStatistics) -> None:
         """Statistics of an earlier life, in place of those that there are."""
-        parts = (key.target, key.dialect, key.model, key.stream, key.tools, key.effort, key.size)
+        parts = _parts(key)
         self._add(parts, key)
         self._known[parts] = (key, known)
 
@@ -60,6 +76,10 @@ class Registry:
         if len(self._known) > MOST_KEYS:
             self._known.popitem(last=False)
         return found
+
+
+def _parts(key: Key) -> _Parts:
+    return key.target, key.dialect, key.model, key.stream, key.tools, key.effort, key.size
 
 
 def _speaks_for(other: Key, key: Key) -> bool:
