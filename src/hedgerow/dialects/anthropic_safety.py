@@ -84,7 +84,7 @@ def _one_of(field: str, *usual: str) -> Rule:
     def judge(value: object) -> Reservations:
         if value is None or value in usual:
             return FREE
-        return (f"{field}:{value}",), ()
+        return (f"{field}:{safe_name(value)}",), ()
 
     return judge
 

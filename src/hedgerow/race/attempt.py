@@ -23,9 +23,8 @@ CHARS_PER_TOKEN = 4.0
 BAD_GATEWAY = 502
 EVENT_STREAM = "text/event-stream"
 LAST_BYTES_S = 0.1  # after an end mark, for the end of the body: with it the connection can be used again
-QUIET_END_S = (
-    5.0  # a stream that is put together, without end mark (Gemini): some send a reason before the last tool has run
-)
+# Of a stream without end mark (Gemini's) that is put together: some servers send a reason before their last tool has run.
+QUIET_END_S = 2.0
 MOST_UNSEEN_BYTES = 4_194_304  # of a backup's stream in an unknown coding, while others run: it is kept in memory
 REST_S, MOST_REST_BYTES = 5.0, 1_048_576  # of an answer that has failed: what stands behind the error
 CUT, UNREADABLE = "cut", "unreadable"
