@@ -115,6 +115,26 @@ async def test_a_call_of_unknown_price_counts_what_the_key_says_or_is_refused(
             assert "unknown_cost_usd" in got.text
 
 
+async def test_what_is_refused_later_sets_nothing_aside(start: Start) -> None:
+    async with bare_upstream() as provider:
+        target = {"name": "t", "dialect": "openai", "base_url": provider.url, "api_key": "k"}
+        route = [{"path": "*", "targets": ["t"], "policy": "soon"}]
+        gateway = await start({"max_backups": 0}, target=[target], route=route, client_key=[key()], price=PRICE)
+        async with httpx2.AsyncClient(timeout=60.0) as client:
+            for path, headers, status in (
+                ("/v1/chat/completions", {"hedgerow-deadline-ms": "no time"}, 400),
+                ("/nope", {"anthropic-version": "1"}, 404),
+            ):
+                got = await client.post(gateway.url + path, json=DIALECTS["openai"][1], headers=KEY | headers)
+                assert got.status_code == status, got.text
+        owner = gateway.house.keyring.owner_of("hr-secret")
+        assert owner is not None
+        assert owner.reserve("one", 2.0) is None
+        assert owner.reserve("two", 0.4) is None  # 2.4 of 2.5: nothing else is set aside
+        owner.release("one")
+        owner.release("two")
+
+
 def section(**settings: Any) -> ClientKeySection:
     return ClientKeySection(**key(**settings))
 

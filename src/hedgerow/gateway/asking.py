@@ -82,16 +82,11 @@ class Asking:
         self.api = self._api(found, address.path)
         body = await client.body(house.config.gateway.max_body)
         headers: RequestHeaders = head.headers
-        if b"content-encoding" in client.names or len(body) > MOST_VALUES:
+        if b"content-encoding" in client.names or len(body) > MOST_VALUES:  # a value takes a byte at least
             body, headers = await plain_body(body, headers, house.config.gateway.max_body)
         wire = WireRequest(method=head.method, path=head.path, headers=tuple(headers), body=body)
-        facts = dialect_for(wire).facts(wire) if len(body) < LARGE_BYTES else await _facts_of(wire)
-        model = facts.model if facts.dialect != GENERIC.name else _model_in(wire)
+        facts, model = _understood(wire) if len(body) < LARGE_BYTES else await asyncio.to_thread(_understood, wire)
         route = self._route(wire, model)
-        if owner is not None and owner.has_a_limit and not costs_nothing(wire):
-            usd = most_usd(route, model, facts, len(body), house.clock.utc())
-            if (trouble := owner.reserve(self.id, usd)) is not None:
-                raise Refused(trouble, [(b"retry-after", b"1")] if trouble.status == 429 else ())
         trace = TraceParent.read(wire.header(b"traceparent"))
         said = CallContext(
             segment=None if owner is None else owner.segment_of(wire),
@@ -102,6 +97,8 @@ class Asking:
             client_key=None if owner is None else owner.name,
             trace_id=None if trace is None else trace.trace_id,
         )
+        if owner is not None and owner.has_a_limit and not costs_nothing(wire):
+            self._reserve(owner, most_usd(route, model, facts, len(body), house.clock.utc()))
         return Asked(
             api=self.api,
             address=address,
@@ -152,6 +149,11 @@ class Asking:
             raise Refused(Trouble(404, message, "no_route"))
         return route
 
+    def _reserve(self, owner: ClientKey, usd: float | None) -> None:
+        """Set aside what it may cost: the last step, since whoever is refused after it would never give it back."""
+        if (trouble := owner.reserve(self.id, usd)) is not None:
+            raise Refused(trouble, [(b"retry-after", b"1")] if trouble.status == 429 else ())
+
     def _deadline_s(self, wire: WireRequest) -> float | None:
         """`hedgerow-deadline-ms`. Raises Refused for what is no time."""
         text = wire.header(b"hedgerow-deadline-ms")
@@ -167,15 +169,14 @@ class Asking:
         return deadline_s
 
 
-async def _facts_of(wire: WireRequest) -> RequestFacts:
-    """In a thread, for a large one: others go on meanwhile."""
-    return await asyncio.to_thread(dialect_for(wire).facts, wire)
-
-
-def _model_in(wire: WireRequest) -> str | None:
-    """The model that a call asks for whose API is not known in detail: what a route allows holds for images and speech, too."""
+def _understood(wire: WireRequest) -> tuple[RequestFacts, str | None]:
+    """What a request asks, and of which model: what a route allows holds for images and speech, too, of which the dialects read
+    nothing."""
+    facts = dialect_for(wire).facts(wire)
+    if facts.dialect != GENERIC.name:
+        return facts, facts.model
     body = loads_or_none(wire.body or b"")
-    return text_of(body.get("model")) if is_object(body) else None
+    return facts, text_of(body.get("model")) if is_object(body) else None
 
 
 def _short(text: str) -> str:

@@ -63,8 +63,8 @@ class Exchange:
                 raise
             task.uncancel()
         finally:
-            self._keep(asked)
             self._release(asked)
+            self._keep(asked)
 
     def _release(self, asked: Asked) -> None:
         """What was set aside of the client key's day is free again, if no event has said in time what the call cost."""
