@@ -18,10 +18,9 @@ MAX_GROWTH = 32
 class ContentDecoder:
     """Incremental decoder of one body; not shared.
 
-    `encoding` is the response's content-encoding, None if it has none; `compressed`: it has one. `sees` is False once the content
-    cannot be seen:
-    an encoding we do not know, more than one, damaged data, or a read that grows beyond any honest text. From then on
-    `decode` returns nothing, and whoever looks must treat the answer as one of unknown content.
+    `encoding` is the response's content-encoding, None if it has none; `compressed`: it has one. `sees` is False once the
+    content cannot be seen: an encoding we do not know, more than one, damaged data, or a read that grows beyond any honest text.
+    From then on `decode` returns nothing, and whoever looks must treat the answer as one of unknown content.
     """
 
     __slots__ = ("_header", "_inflater", "compressed", "sees")

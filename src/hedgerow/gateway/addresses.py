@@ -13,7 +13,7 @@ from hedgerow.dialects.gemini_paths import with_model
 from hedgerow.gateway.apis import Api, Trouble
 from hedgerow.values.request import StreamedRequest
 
-__all__ = ["Address", "BadAddress", "BaseUrl", "Origin"]
+__all__ = ["Address", "BadAddress", "BaseUrl", "Origin", "host_name"]
 
 KEY_PARAMETER = re.compile(rb"(?:^|&)(key=([^&]*))")
 # RFC 3986: what may stand in a path, without ";", which some servers cut off with all that follows it in the segment.
@@ -141,6 +141,14 @@ def _canonical(text: bytes, plain: frozenset[int]) -> bytes:
         return bytes([byte]) if byte in plain else b"%%%02X" % byte
 
     return ESCAPE.sub(spelt, text) if b"%" in text else text
+
+
+def host_name(host: str) -> str:
+    """A Host header without its port; an IPv6 address without brackets. In lower case."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
 def _as_stream(path: str, query: str, as_stream: StreamedRequest) -> tuple[str, str]:

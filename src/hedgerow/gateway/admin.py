@@ -2,8 +2,10 @@
 
 import hmac
 
+from hedgerow.gateway.addresses import host_name
 from hedgerow.gateway.client import Scope
 from hedgerow.gateway.config import Config, is_loopback
+from hedgerow.gateway.origins import OF_OTHER_SITES
 
 __all__ = ["may_administer"]
 
@@ -62,7 +64,6 @@ FORWARDED_BEGIN = (
     "x-remote-",
     "x-vercel-",
 )
-OF_A_PAGE = ("cross-site", "same-site")  # a page of another site can ask, though it could not read the answer
 
 
 def may_administer(config: Config, scope: Scope) -> bool:
@@ -88,16 +89,8 @@ def _is_from_here(scope: Scope, said: list[tuple[str, str]]) -> bool:
         peer is not None
         and is_loopback(peer[0])
         and len(hosts) == 1
-        and is_loopback(_name_of(hosts[0]))
-        and scope.get("http_version")
-        != "1.0"  # nginx passes on with that, and says nothing else of itself unless it is told to
+        and is_loopback(host_name(hosts[0]))
+        and scope.get("http_version") != "1.0"  # nginx passes on with that, and says nothing else of itself untold
         and not any(name in FORWARDED or name.startswith(FORWARDED_BEGIN) for name, _ in said)
-        and not any(name == "origin" or (name == "sec-fetch-site" and value in OF_A_PAGE) for name, value in said)
+        and not any(name == "origin" or (name == "sec-fetch-site" and value in OF_OTHER_SITES) for name, value in said)
     )
-
-
-def _name_of(host: str) -> str:
-    """Without the port and the brackets."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.rpartition(":")[0] if host.count(":") == 1 else host

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from hedgerow.gateway.addresses import host_name
 from hedgerow.gateway.apis import Trouble
 from hedgerow.gateway.client import Client, Refused
 from hedgerow.gateway.config import Config, is_loopback
@@ -12,7 +13,7 @@ from hedgerow.gateway.door import METHODS
 from hedgerow.gateway.headers import RequestHeaders
 from hedgerow.gateway.sections import ANY_ORIGIN
 
-__all__ = ["Origins"]
+__all__ = ["OF_OTHER_SITES", "Origins"]
 
 TOKENS = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:\s*,\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+)*")
 MOST_ASKED = 4_000  # characters of header names that a preflight may ask for
@@ -24,6 +25,7 @@ SHOWN = b"*, " + b", ".join(
     )
 )
 OF_BROWSERS = frozenset({b"origin", b"sec-fetch-site"})
+# What sec-fetch-site says of a page of another site: it can ask, though it could not read the answer.
 OF_OTHER_SITES = ("cross-site", "same-site")
 
 
@@ -79,7 +81,7 @@ class Origins:
         if not self._only_programs:
             return
         host = next((value for name, value in client.headers if name == b"host"), b"").decode("latin-1").strip()
-        name = _name_of(host)
+        name = host_name(host)
         if not _is_of_this_machine(name) and name not in self._hosts:
             fix = "hosts in [gateway] names others than localhost and loopback addresses"
             raise Refused(Trouble(421, f"this gateway is not asked for as {_short(name)}: {fix}", "wrong_host"))
@@ -101,12 +103,6 @@ def _said(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
 
 
 _is_of_this_machine = lru_cache(maxsize=256)(is_loopback)
-
-
-@lru_cache(maxsize=256)
-def _name_of(host: str) -> str:
-    """A Host header without its port; IPv6 without brackets."""
-    return re.sub(r":\d*$", "", host).strip("[]").lower()
 
 
 def _short(text: str) -> str:

@@ -55,7 +55,7 @@ SIGNALS: dict[bytes, str] = {
     b"openai-version": "openai",
 }
 DECIDES = {
-    "openai": "an openai-… header (openai-version: 2020-10-01)",
+    "openai": "openai-version",
     "anthropic": "anthropic-version",
     "gemini": "x-goog-api-key",
 }
@@ -71,9 +71,6 @@ class Recognised:
     @property
     def likeliest(self) -> Api:
         """Whose errors its client will understand."""
-        if len(self.apis) == 1:
-            (only,) = self.apis
-            return APIS[only]
         return APIS[next(name for name in APIS if name in self.apis)]
 
     def among(self, named: frozenset[str]) -> Api | Trouble | None:
@@ -93,10 +90,10 @@ def recognised(request: WireRequest, names: frozenset[bytes], *, key_in_query: b
     """Look at path and headers; the body has not come yet. names: of the headers. key_in_query: it brings `?key=`, as Google's
     clients may."""
     by_path = may_have(request.path, request.method)
-    if names.isdisjoint(SIGNALS) and len(by_path) == 1:
-        return _alone(by_path)
     if told := sorted(names & SIGNALS.keys()):
         return _by_headers(request.path, by_path, [(name.decode("ascii"), SIGNALS[name]) for name in told])
+    if len(by_path) == 1:
+        return _alone(by_path)
     return Recognised(by_path & _hinted(request, key_in_query) or by_path)
 
 

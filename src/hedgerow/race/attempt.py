@@ -32,23 +32,24 @@ CUT, UNREADABLE = "cut", "unreadable"
 
 class Verdicts:
     """Where an attempt reports to, with its number. `content` says whether the attempt has won by it, being told whether the
-    content could be looked into; `begun` is told once of
-    the first content of a stream that is put together; `progressed` of each chunk of one that is being raced, from the 9th token
-    on."""
+    content could be looked into; `answered` is told whether the answer is valid, and whether it could be looked into; `aside` of
+    one that is neither an error nor an answer; `begun` once of the first content of a stream that is put together; `progressed`
+    of each chunk of one that is being raced, from the 9th token on."""
 
-    __slots__ = ("answered", "begun", "content", "failed", "progressed")
+    __slots__ = ("answered", "aside", "begun", "content", "failed", "progressed")
 
     def __init__(
         self,
         *,
         content: Callable[[int, bool], bool],
         answered: Callable[[int, bool, bool], None],
+        aside: Callable[[int], None],
         failed: Callable[[int, Failure], None],
         begun: Callable[[int], None],
         progressed: Callable[[int], None],
     ) -> None:
         self.content, self.answered, self.failed = content, answered, failed
-        self.begun, self.progressed = begun, progressed
+        self.aside, self.begun, self.progressed = aside, begun, progressed
 
 
 class Attempt:
@@ -229,13 +230,12 @@ class Attempt:
                 self.closed_s = self._clock.now()
 
     async def _read_aside(self, verdicts: Verdicts) -> None:
-        """A redirect, or another status that is neither an error nor an answer: as it came, it is for the caller's client. A
-        backup's is kept: it is no answer that could beat an attempt that is still running."""
+        """A redirect, or another status that is neither an error nor an answer: as it came, it is for the caller's client."""
         assert self.response is not None
         while chunk := await self.response.read():
             self.chunks.append(chunk)
         await self.close()
-        verdicts.answered(self.number, self.number == 0, self.number == 0)
+        verdicts.aside(self.number)
 
     async def _read_error(self, dialect: Dialect, verdicts: Verdicts) -> None:
         assert self.response is not None

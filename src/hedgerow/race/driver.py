@@ -142,6 +142,7 @@ class Race:
         verdicts = Verdicts(
             content=self._on_content,
             answered=self._on_answered,
+            aside=self._on_aside,
             failed=self._on_failed,
             begun=self._on_begun,
             progressed=self._on_progress,
@@ -251,6 +252,9 @@ class Race:
 
     def _on_answered(self, number: int, valid: bool, readable: bool) -> None:
         self.tell(s.Answered(self.clock.now(), number, valid, readable))
+
+    def _on_aside(self, number: int) -> None:
+        self.tell(s.Answered(self.clock.now(), number, valid=False, readable=False, aside=True))
 
     def _on_failed(self, number: int, failure: Failure) -> None:
         if number < len(self.state.entrants) and self.state.stage is Stage.RACING:

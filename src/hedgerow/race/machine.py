@@ -116,7 +116,8 @@ def _is_kept_back(state: RaceState, number: int) -> bool:
 def _answered(state: RaceState, signal: s.Answered) -> Step:
     if not _runs(state, signal.attempt):
         return state, []
-    if signal.valid:
+    # A redirect of the primary is for the caller's client to follow; a backup's does not beat an attempt that still runs.
+    if signal.valid or (signal.aside and signal.attempt == 0):
         return _commit(state, signal.attempt, signal.at_s, complete=True)
     state = _with_fate(state, signal.attempt, Fate.KEPT, None if signal.readable else UNREADABLE)
     return (state, []) if _goes_on(state) else _last_resort(state)

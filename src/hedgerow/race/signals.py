@@ -82,12 +82,14 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An attempt's answer is complete; `valid` as errors.md defines it. `readable`: we could look into it."""
+    """An attempt's answer is complete; `valid` as errors.md defines it. `readable`: we could look into it. `aside`: a redirect,
+    or another status that is neither an error nor an answer."""
 
     at_s: float
     attempt: int
     valid: bool
     readable: bool = True
+    aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
