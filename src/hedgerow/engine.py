@@ -217,6 +217,7 @@ class Hedger:
         return Caller(
             at=self.clock.utc() if self.policy.hours else None,
             segment=said.segment,
+            client_key=said.client_key,
             deadline_s=said.deadline_s,
             hedge=said.hedge,
             sdk_retry=sdk_retry,
