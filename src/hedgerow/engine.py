@@ -32,6 +32,7 @@ from hedgerow.record.recorder import Hook, Recorder, Store
 from hedgerow.record.state import StateFile
 from hedgerow.retry_ledger import Ledger
 from hedgerow.settings import Policy
+from hedgerow.statistics.shares import put_bounded
 from hedgerow.umpire import Umpire
 from hedgerow.units import parse_share
 from hedgerow.values.event import Event
@@ -41,6 +42,7 @@ from hedgerow.values.request import RequestFacts, StreamedRequest, WireRequest
 
 __all__ = ["Hedger"]
 
+MOST_MODELS = 1_000  # of which it is known how they stream
 MOST_PLANS = 200  # that are counted by their full name
 REFUSED_STREAM = frozenset({400, 422})
 MOST_UNREADABLE = 2  # streams from one model: after that its answers are asked for whole again
@@ -79,8 +81,10 @@ class Hedger:
         self.plans: Counter[str] = Counter()
         self._origin = replace(origin, source=origin.source or f"{socket.gethostname()}:{os.getpid()}")
         self._open: set[RaceSeen] = set()
-        self._never_streamed: set[tuple[str, str | None]] = set()  # who answered 400 to a stream that was not asked for
-        self._unreadable = Counter[tuple[str, str | None]]()
+        # Who answered 400 to a stream that was not asked for, and whose streams could not be read how often. Models are the
+        # callers' to name.
+        self._never_streamed: dict[tuple[str, str | None], bool] = {}
+        self._unreadable: dict[tuple[str, str | None], int] = {}
         self.books = books or Books((), {})
         self._filing = Filing(self, self.books, self.recorder)
         self._random = random or Random()
@@ -120,7 +124,7 @@ class Hedger:
         delivery = await self._entered(race, ledger, facts)
         if whole is None or not self._refused(race, delivery):
             return delivery
-        self._never_streamed.add((facts.dialect, facts.model))
+        put_bounded(self._never_streamed, (facts.dialect, facts.model), True, MOST_MODELS)
         return await self._entered(self._race(call, replace(order, as_stream=None), caller, places), ledger, facts)
 
     @property
@@ -217,6 +221,7 @@ class Hedger:
         return Caller(
             at=self.clock.utc() if self.policy.hours else None,
             segment=said.segment,
+            client_key=said.client_key,
             deadline_s=said.deadline_s,
             hedge=said.hedge,
             sdk_retry=sdk_retry,
@@ -265,9 +270,10 @@ class Hedger:
                 ledger.attempts += len(race.attempts)
                 ledger.backups += max(0, len(race.attempts) - 1)
             if race.order.as_stream is not None and any(attempt.broken == UNREADABLE for attempt in race.attempts):
-                self._unreadable[(facts.dialect, facts.model)] += 1
-                if self._unreadable[(facts.dialect, facts.model)] >= MOST_UNREADABLE:
-                    self._never_streamed.add((facts.dialect, facts.model))
+                asked = (facts.dialect, facts.model)
+                put_bounded(self._unreadable, asked, self._unreadable.get(asked, 0) + 1, MOST_MODELS)
+                if self._unreadable[asked] >= MOST_UNREADABLE:
+                    put_bounded(self._never_streamed, asked, True, MOST_MODELS)
 
     def _refused(self, race: Race, delivery: Delivery) -> bool:
         """Did the provider object to the stream that we asked for in the caller's stead? Then nobody hears of this race."""

@@ -106,6 +106,7 @@ AREAS: dict[str, Area] = {
     "telemetry": edge("opentelemetry", "prometheus_client"),
     "testing": edge("orjson", "pytest", also=("sandbox",)),
     "transports": edge("anthropic", "google", "httpcore", "httpcore2", "httpx", "httpx2", "openai", "orjson"),
+    "short_text": NOUNS,
     "shown": NOUNS,
     "toml_file": NOUNS,
     "units": NOUNS,

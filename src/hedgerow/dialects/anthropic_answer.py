@@ -8,7 +8,8 @@ from types import MappingProxyType
 
 from hedgerow.dialects.event_reader import TypedEventReader
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, name_of, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
+from hedgerow.short_text import name_of
 from hedgerow.values.answer import Usage
 
 __all__ = ["MessageReader", "usage_of"]

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from hedgerow.dialects.lenient_json import is_array, is_object, safe_name, text_of
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of
 from hedgerow.dialects.safety_rules import FREE, Reservations, Rule, forbids, joined, judged
+from hedgerow.short_text import safe_name
 from hedgerow.values.request import WireRequest
 
 __all__ = ["RULES", "SAFE_FIELDS", "reservations", "tool_reservations"]
@@ -45,7 +46,7 @@ def tool_reservations(tool: object) -> Reservations:
         return FREE
     if READING_TOOL.fullmatch(name):
         return (), ("server_tools",)
-    return (f"tool:{name}" if ACTING_TOOL.fullmatch(name) else f"unknown_tool:{safe_name(name)}",), ()
+    return (f"tool:{safe_name(name)}" if ACTING_TOOL.fullmatch(name) else f"unknown_tool:{safe_name(name)}",), ()
 
 
 def _tools(value: object) -> Reservations:

@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 
 from hedgerow.dialects.headers import Headers, header_value
 from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none
+from hedgerow.short_text import name_of
 from hedgerow.values.failure import Failure, FailureKind
 
 __all__ = ["failure_in_band", "failure_of_finish", "failure_of_status", "retry_after_s"]
@@ -204,7 +205,7 @@ def _names(error: object) -> list[str]:
     details = error.get("details")
     detailed = details.get("error_code") if is_object(details) else None
     named = [detailed, *(error.get(field) for field in ("code", "type", "status"))]
-    return [name for name in named if isinstance(name, str) and name and not name.isdigit()]
+    return [name for name in map(name_of, named) if name and not name.isdigit()]
 
 
 def _stated_status(error: object) -> int | None:

@@ -14,9 +14,10 @@ from hedgerow.dialects.gemini_failures import gemini_failure_of_status
 from hedgerow.dialects.gemini_paths import STREAM, WHOLE, in_camel_case, method_of, model_of
 from hedgerow.dialects.gemini_safety import reservations, tools_in
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, name_of, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
 from hedgerow.dialects.request_body import object_of, tokens_estimate, unreadable_reason
+from hedgerow.short_text import name_of
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, StreamedRequest, WireRequest, size_class
 

@@ -12,16 +12,9 @@ from hedgerow.dialects.gemini_failures import gemini_failure_in_band
 from hedgerow.dialects.gemini_framing import GeminiFraming
 from hedgerow.dialects.gemini_paths import in_camel_case
 from hedgerow.dialects.headers import Headers, header_value
-from hedgerow.dialects.lenient_json import (
-    is_array,
-    is_object,
-    loads_or_none,
-    name_of,
-    text_of,
-    whole_number,
-    written_length,
-)
+from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, text_of, whole_number, written_length
 from hedgerow.dialects.sse import ServerSentEvent
+from hedgerow.short_text import name_of
 from hedgerow.values.answer import Usage
 from hedgerow.values.failure import Failure
 
@@ -59,7 +52,7 @@ class GeminiReader(EventReader):
         framing = GeminiFraming(headers)
         super().__init__(headers, framing)
         self._pieces = framing
-        self.facts.service_tier = header_value(headers, b"x-gemini-service-tier")
+        self.facts.service_tier = name_of(header_value(headers, b"x-gemini-service-tier"))
         self._finish_reasons: dict[int, str | None] = {}  # of every candidate seen so far
         self._with_output: set[int] = set()  # candidates that have something a caller can use
         self._goes_on = False  # content came behind a finish reason: in this stream they are no ends

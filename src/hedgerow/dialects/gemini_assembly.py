@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType
 
 from hedgerow.dialects.gemini_answer import GeminiReader
-from hedgerow.dialects.gemini_paths import STREAM, WHOLE, in_camel_case, method_of, model_of
+from hedgerow.dialects.gemini_paths import STREAM, WHOLE, in_camel_case, may_draw, method_of
 from hedgerow.dialects.gemini_safety import CLIENT_TOOLS, RULES, RULES_OF_SETTINGS, SAFE_FIELDS, SAFE_SETTINGS, tools_in
 from hedgerow.dialects.headers import Headers
 from hedgerow.dialects.lenient_json import is_array, is_object, written
@@ -27,7 +27,7 @@ UNFINISHED_CALL = ("partialArgs", "willContinue")
 def streamed_content(request: WireRequest) -> StreamedRequest | None:
     """The same body at the stream's address. None if it must go as it was asked: its stream would say less than its answer
     (sound, images, probabilities, several candidates, what Google's own tools found), or nobody knows what it would say."""
-    if method_of(request) != WHOLE or not request.path.endswith(ENDING[0]) or "-image" in (model_of(request) or ""):
+    if method_of(request) != WHOLE or not request.path.endswith(ENDING[0]) or may_draw(request):
         return None
     body = object_to_rewrite(request)
     if body is None or request.body is None or _loses_something(in_camel_case(body)):

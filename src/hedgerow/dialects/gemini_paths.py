@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
-from hedgerow.dialects.lenient_json import name_of
+from hedgerow.short_text import name_of
 from hedgerow.values.request import WireRequest
 
-__all__ = ["STREAM", "WHOLE", "camel", "in_camel_case", "method_of", "model_of", "with_model"]
+__all__ = ["STREAM", "WHOLE", "camel", "in_camel_case", "may_draw", "method_of", "model_of", "with_model"]
 
 # The Gemini API has models/… and tunedModels/…; Vertex …/publishers/google/models/… and …/endpoints/….
 CALL = re.compile(r".*?((?:models|tunedModels|endpoints)/[^/:]+):([A-Za-z]+)/?")
@@ -22,9 +22,15 @@ def method_of(request: WireRequest) -> str | None:
 
 
 def model_of(request: WireRequest) -> str | None:
-    """The model's name; tuned ones and Vertex's endpoints keep what they are in front."""
+    """The model's name as it is kept; tuned ones and Vertex's endpoints keep what they are in front."""
     found = CALL.fullmatch(request.path)
     return name_of(unquote(found[1]).removeprefix("models/")) if found else None
+
+
+def may_draw(request: WireRequest) -> bool:
+    """Does the model draw without being asked to? Its whole name says so: those that speak must be asked for sound."""
+    found = CALL.fullmatch(request.path)
+    return found is not None and "-image" in unquote(found[1])
 
 
 def with_model(path: str, model: object) -> str | None:

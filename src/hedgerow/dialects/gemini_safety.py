@@ -6,9 +6,10 @@ tests/unit/dialects/test_gemini_safety.py holds the table against every field th
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from hedgerow.dialects.gemini_paths import in_camel_case, model_of
-from hedgerow.dialects.lenient_json import is_array, is_object, safe_name
+from hedgerow.dialects.gemini_paths import in_camel_case, may_draw
+from hedgerow.dialects.lenient_json import is_array, is_object
 from hedgerow.dialects.safety_rules import FREE, Reservations, Rule, asks, forbids, joined, judged
+from hedgerow.short_text import safe_name
 from hedgerow.values.request import WireRequest
 
 __all__ = ["READING_TOOLS", "reservations", "tools_in"]
@@ -67,8 +68,7 @@ def _of_headers(request: WireRequest) -> Reservations:
 
 
 def _of_model(request: WireRequest) -> Reservations:
-    """Models that draw without being asked to; those that speak must be asked for sound, which is seen there."""
-    return (), ("images",) if "-image" in (model_of(request) or "") else ()
+    return (), ("images",) if may_draw(request) else ()
 
 
 def _settings(value: object) -> Reservations:

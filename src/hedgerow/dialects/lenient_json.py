@@ -1,25 +1,21 @@
 """Reads JSON that others wrote: what cannot be read is None, never an exception."""
 
 import json
-import re
 from typing import TypeGuard
 
 import orjson
+
+from hedgerow.short_text import MOST_COUNTED
 
 __all__ = [
     "is_array",
     "is_object",
     "loads_or_none",
-    "name_of",
-    "safe_name",
     "text_of",
     "whole_number",
     "written",
     "written_length",
 ]
-
-MOST_OF_A_NAME = 128  # characters; the longest names of models have some 80
-LIKE_A_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,40}")
 
 
 class _Constant(float):
@@ -53,27 +49,11 @@ def text_of(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def name_of(value: object) -> str | None:
-    """A stranger's name for something (a model, a tier, a reason) as it is kept: on one line and of at most 128 characters. None
-    if it is no text."""
-    text = text_of(value)
-    if text is None or (len(text) <= MOST_OF_A_NAME and text.isprintable()):
-        return text
-    kept = "".join(each if each.isprintable() else "?" for each in text[:MOST_OF_A_NAME])
-    return kept if len(text) <= MOST_OF_A_NAME else f"{kept}…"
-
-
-def safe_name(name: object) -> str:
-    """A field's or tool's name as it may stand in a reason: it could be a prompt, so only what looks like a name is shown."""
-    return name if isinstance(name, str) and LIKE_A_NAME.fullmatch(name) else "?"
-
-
 def whole_number(value: object) -> int | None:
-    """The number if it is an integer ≥ 0 (2.0 counts as one, true does not), else None; nothing here counts beyond 63 bits, and
-    SQLite takes no more."""
+    """The number if it is an integer from 0 to 2^53 (2.0 counts as one, true does not), else None."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_COUNTED else None
 
 
 def written(value: object) -> bytes:

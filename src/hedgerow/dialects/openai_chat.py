@@ -11,13 +11,14 @@ from datetime import datetime
 from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, name_of, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
 from hedgerow.dialects.openai_assembly_request import streamed_request
 from hedgerow.dialects.openai_chat_answer import ChatAnswerReader
 from hedgerow.dialects.openai_chat_assembly import AssemblingChatReader
 from hedgerow.dialects.openai_safety import reservations
 from hedgerow.dialects.request_body import object_of, object_to_rewrite, tokens_estimate, unreadable_reason
+from hedgerow.short_text import name_of
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
 

@@ -6,8 +6,9 @@ ping, a filter result, a usage chunk or a bare finish reason is none. Runs for e
 
 from hedgerow.dialects.event_reader import EventReader
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, name_of, whole_number
+from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none, whole_number
 from hedgerow.dialects.sse import ServerSentEvent
+from hedgerow.short_text import name_of
 from hedgerow.values.answer import Usage
 
 __all__ = ["ChatAnswerReader", "usage_of"]

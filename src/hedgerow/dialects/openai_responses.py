@@ -10,13 +10,14 @@ from datetime import datetime
 from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, name_of, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
 from hedgerow.dialects.openai_chat import ATTACHMENT_PARTS, CACHE_FIELDS
 from hedgerow.dialects.openai_responses_answer import ResponseReader
 from hedgerow.dialects.openai_responses_assembly import AssemblingResponseReader, streamed_response
 from hedgerow.dialects.openai_responses_safety import reservations
 from hedgerow.dialects.request_body import object_of, object_to_rewrite, tokens_estimate, unreadable_reason
+from hedgerow.short_text import name_of
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
 

@@ -7,7 +7,8 @@ events that announce a response, an item or a part are none. Events nobody knows
 from types import MappingProxyType
 
 from hedgerow.dialects.event_reader import TypedEventReader
-from hedgerow.dialects.lenient_json import is_array, is_object, name_of, text_of, whole_number
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number
+from hedgerow.short_text import name_of
 from hedgerow.values.answer import Usage
 
 __all__ = ["ENDS", "ResponseReader", "usage_of"]
@@ -57,7 +58,7 @@ class ResponseReader(TypedEventReader):
             self._fail(payload)  # a proxy's own error, in no dialect
 
     def _read_whole(self, response: dict[str, object]) -> None:
-        self._read_response(response, text_of(response.get("status")) or "")
+        self._read_response(response, name_of(response.get("status")) or "")
         for part in _parts_of(response):
             field = "refusal" if part.get("type") == "refusal" else "text"
             if chars := _length(part.get(field)) + _length(part.get("arguments")) + _length(part.get("input")):

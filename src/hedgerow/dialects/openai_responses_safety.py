@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from hedgerow.dialects import openai_safety
-from hedgerow.dialects.lenient_json import is_array, is_object, safe_name, text_of
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of
 from hedgerow.dialects.safety_rules import FREE, Reservations, Rule, forbids, joined, judged
+from hedgerow.short_text import safe_name
 from hedgerow.values.request import WireRequest
 
 __all__ = ["RULES", "SAFE_FIELDS", "reservations", "tool_reservations"]

@@ -6,7 +6,8 @@ What is not in the table is not hedged: a field we have not heard of may keep st
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from hedgerow.dialects.lenient_json import is_array, is_object, safe_name
+from hedgerow.dialects.lenient_json import is_array, is_object
+from hedgerow.short_text import safe_name
 from hedgerow.values.request import WireRequest
 
 __all__ = ["Reservations", "reservations"]

@@ -1,6 +1,7 @@
 """How much of its advertised rate limits a provider says is left, from the headers of any response."""
 
 from hedgerow.dialects.headers import Headers
+from hedgerow.short_text import MOST_COUNTED
 
 __all__ = ["room_left"]
 
@@ -21,9 +22,11 @@ def room_left(headers: Headers) -> float | None:
     for name, value in headers:
         if (known := name.lower()) in NAMES:
             try:
-                said[known] = float(value)
+                number = float(value)
             except ValueError:
                 continue
+            if abs(number) <= MOST_COUNTED:
+                said[known] = number
     if not said:
         return None
     shares = [

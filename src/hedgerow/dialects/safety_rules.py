@@ -5,7 +5,7 @@ What is neither is not hedged: a field we have not heard of may keep state, cost
 
 from collections.abc import Callable, Iterable, Mapping
 
-from hedgerow.dialects.lenient_json import safe_name
+from hedgerow.short_text import safe_name
 
 __all__ = ["FREE", "Reservations", "Rule", "asks", "forbids", "joined", "judged"]
 

@@ -6,9 +6,10 @@ from datetime import datetime
 from hedgerow.dialects.base import AnswerReader
 from hedgerow.dialects.failures import failure_in_band, failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import name_of, whole_number
+from hedgerow.dialects.lenient_json import whole_number
 from hedgerow.dialects.request_body import CHARS_PER_TOKEN, object_of, unreadable_reason
 from hedgerow.dialects.whole_answer import WholeAnswerReader
+from hedgerow.short_text import name_of
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
 

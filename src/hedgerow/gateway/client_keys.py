@@ -11,6 +11,7 @@ from hedgerow.clock import Clock
 from hedgerow.gateway.apis import Trouble
 from hedgerow.gateway.sections import ClientKeySection
 from hedgerow.record.sqlite_store import SqliteStore
+from hedgerow.short_text import name_of
 from hedgerow.values.event import Event
 from hedgerow.values.request import WireRequest
 
@@ -138,8 +139,8 @@ class ClientKey:
         if said is None or self.section.trust_segment == "off":
             return self.section.segment
         if self.section.trust_segment == "header":
-            return said.strip() or self.section.segment
-        return self._signed(said.strip()) or self.section.segment
+            return name_of(said.strip()) or self.section.segment
+        return name_of(self._signed(said.strip())) or self.section.segment
 
     def _signed(self, said: str) -> str | None:
         """`pro.<expiry>.<hmac>`: the segment, if the HMAC-SHA256 of `pro.<expiry>` is right and the expiry, in Unix seconds, is

@@ -11,6 +11,7 @@ from typing import TypeVar
 from hedgerow.budget.bucket import SMALLEST_CAP, Bucket
 from hedgerow.budget.controller import Controller
 from hedgerow.settings import Policy
+from hedgerow.statistics.shares import put_bounded
 from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.race import Ask, AtHome, Entrant, Fate, RaceState
 from hedgerow.values.request import Key
@@ -23,6 +24,7 @@ GATED_S = 600.0  # a backup target that answered a request-fatal error is asked 
 HARD_SHARE, HARD_REQUESTS, HARD_FROM = 0.45, 200, 20  # backups among the last 200 requests; a share of at least 20
 PROBE_WIN_RATE, PROBE_EVERY = 0.15, 5  # when hardly any backup wins, every fifth that is wanted is sent, to see
 ROOM_KEPT, ROOM_TOLD_S = 0.20, 60.0  # of the advertised rate limits; what was said is believed for so long
+MOST_HELD = 1_000  # hold-offs that are remembered: clients may bring any number of keys and models
 PAUSE_S = 0.5  # before an attempt that failed at once is replaced where it failed: the SDKs' first back-off
 OBSERVED_REFUND = 0.5  # an observed wish has no outcome: half of them are taken to win
 
@@ -132,7 +134,7 @@ class Gate:
             return False
         first_time = (place, key) not in self._gated_until_s
         _forget_past(self._gated_until_s, now_s - GATED_S)  # kept a while longer, to be reported once
-        self._gated_until_s[(place, key)] = now_s + GATED_S
+        put_bounded(self._gated_until_s, (place, key), now_s + GATED_S, MOST_HELD)
         return first_time
 
     def note_room(self, place: Place, key: Key, room: float, now_s: float) -> None:
@@ -140,7 +142,7 @@ class Gate:
         limits = place.limits(key)
         if room < ROOM_KEPT:
             _forget_past(self._scarce_until_s, now_s)
-            self._scarce_until_s[limits] = now_s + ROOM_TOLD_S
+            put_bounded(self._scarce_until_s, limits, now_s + ROOM_TOLD_S, MOST_HELD)
         else:
             self._scarce_until_s.pop(limits, None)
 
@@ -202,7 +204,7 @@ class Gate:
 
     def _hold(self, limits: tuple[str, str | None], until_s: float, now_s: float) -> None:
         _forget_past(self._held_until_s, now_s)
-        self._held_until_s[limits] = max(until_s, self._held_until_s.get(limits, until_s))
+        put_bounded(self._held_until_s, limits, max(until_s, self._held_until_s.get(limits, until_s)), MOST_HELD)
 
 
 def _forget_past(until_s: dict[Held, float], now_s: float) -> None:

@@ -37,6 +37,8 @@ class Flight:
     """One request under way. price_in, price_out: USD per token, or any unit, the same for all requests of the policy;
     price_at: the same two at a backup target, None = as at the primary's. places: where it may go, the primary's own first.
 
+    owner: the client key whose request it is, if it has one.
+
     `known` is where it is learnt into, `usual` what it is judged by: a warm sibling's while its own key is cold.
     `wish` holds what the rule used when a backup was first wanted, for the record.
     """
@@ -54,6 +56,7 @@ class Flight:
     deadline_s: float | None = None
     began_s: float = 0.0
     in_flight: int = 0
+    owner: str | None = None
     charged: float = 0.0
     refusal: str | None = None
     wish: "Wish | None" = None
@@ -132,7 +135,7 @@ class Pilot:
         """Plan a request; nothing is counted yet. places: where it may go, None = as the policy's others. streamed: its answer
         will be streamed upstream though nobody asked."""
         places = places or self.places
-        key, known = self.statistics.find(facts, places[0].name, streamed=streamed)
+        key, known = self.statistics.find(facts, places[0].name, streamed=streamed, owner=caller.client_key)
         usual = known
         if len(ring := self._ring(known)) < ENOUGH:
             # Only the steered rule leans on a sibling: a quantile of other calls would say nothing about these.
@@ -151,6 +154,7 @@ class Pilot:
             warm=warm,
             deadline_s=caller.deadline_s,
             began_s=now_s,
+            owner=caller.client_key,
         )
 
     def began(self, flight: Flight) -> None:
@@ -167,7 +171,9 @@ class Pilot:
         """Where an attempt at a target is learnt into."""
         if target == 0:
             return flight.known
-        return self.statistics.find(flight.facts, flight.places[target].name, streamed=flight.key.stream)[1]
+        return self.statistics.find(
+            flight.facts, flight.places[target].name, streamed=flight.key.stream, owner=flight.owner
+        )[1]
 
     def outlook(self, flight: Flight, now_s: float, target: int = 0) -> Outlook:
         """What is normal for this request now; at a backup target by that target's own key, if it is warm."""
@@ -232,7 +238,7 @@ class Pilot:
             return
         known = flight.known
         if any(entrant.fate is Fate.WON for entrant in state.entrants):
-            self.statistics.keep(flight.key, known)
+            self.statistics.keep(flight.key, known, flight.owner)
         known.learn_first(first_s, flight.facts.input_tokens_estimate, now_s)
         if flight.in_flight:
             self._queues[flight.places[0].name].add(flight.in_flight, first_s)
@@ -253,7 +259,7 @@ class Pilot:
         own, usual = self.known_at(flight, target), self._usual_at(flight, target, now_s)
         if own is flight.known:
             return
-        self.statistics.keep(flight.key_at(target), own)
+        self.statistics.keep(flight.key_at(target), own, flight.owner)
         if first_s is not None or age_s >= usual.b_s:
             own.learn_first(age_s if first_s is None else first_s, flight.facts.input_tokens_estimate, now_s)
         whole = self._goes_by == "responses" and flight.plan.rules.commit_on is CommitOn.COMPLETE
@@ -265,8 +271,9 @@ class Pilot:
         losers, each at its own price, and what the winner's own target charges more. caller_s: its whole time as the caller saw
         it."""
         known, tokens = self.known_at(flight, answer.target), answer.output_tokens
-        self.statistics.keep(flight.key_at(answer.target), known)
-        self.statistics.keep(flight.key, flight.known)
+        if answer.target:
+            self.statistics.keep(flight.key_at(answer.target), known, flight.owner)
+        self.statistics.keep(flight.key, flight.known, flight.owner)
         known.learn_answer(
             output_tokens=tokens, pace_s=answer.pace_s, gap_s=answer.gap_s, pause_s=answer.pause_s, at_s=now_s
         )

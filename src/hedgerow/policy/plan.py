@@ -13,13 +13,14 @@ __all__ = ["Caller", "Limits", "Plan", "make_plan"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """What is known of who calls, and when. at: wall time (aware; None = hours do not apply). obstacle: why the caller's side
-    cannot send it twice ("body_not_replayable", "closed"). sdk_retry: how often the SDK has tried before; retried_above: after
-    which failures of this try it will again; spent: backups of the tries before (None = not known), elapsed_s: since the first
-    of them. control: it was drawn for the control share."""
+    """What is known of who calls, and when. at: wall time (aware; None = hours do not apply). client_key: its name at a gateway.
+    obstacle: why the caller's side cannot send it twice ("body_not_replayable", "closed"). sdk_retry: how often the SDK has tried
+    before; retried_above: after which failures of this try it will again; spent: backups of the tries before (None = not known),
+    elapsed_s: since the first of them. control: it was drawn for the control share."""
 
     at: datetime | None = None
     segment: str | None = None
+    client_key: str | None = None
     deadline_s: float | None = None
     hedge: bool = True
     sdk_retry: int = 0

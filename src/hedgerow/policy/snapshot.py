@@ -7,9 +7,10 @@ of; so losing backups ≤ 2 + B·n holds over restarts, too. Rings keep the age 
 from collections.abc import Mapping
 from dataclasses import asdict
 from math import isfinite
-from typing import Any
+from typing import Any, cast
 
 from hedgerow.policy.pilot import Pilot
+from hedgerow.short_text import name_of
 from hedgerow.statistics.key import KeyStatistics
 from hedgerow.units import parse_window
 from hedgerow.values.request import SIZES, Key
@@ -17,7 +18,7 @@ from hedgerow.values.request import SIZES, Key
 __all__ = ["VERSION", "remember", "snapshot_of"]
 
 VERSION = 1
-MOST_KEYS = 200  # the keys used last; enough for a process, little enough to write in milliseconds
+MOST_KEYS = 200  # the keys used last, of each owner; enough for a process, little enough to write in milliseconds
 RINGS = ("first_tokens", "responses", "firsts", "paces", "gaps", "pauses", "outputs")
 NUMBERS = ("requests", "answers", "mean_output", "chars_per_token")
 STEERING = ("d_per_b", "inflation", "win_rate", "wanted_share", "surge_length", "answers", "mean_cost")
@@ -26,13 +27,16 @@ BUCKET = ("requests", "sent", "refunds")
 
 def snapshot_of(pilot: Pilot, now_s: float, *, clean: bool) -> dict[str, Any]:
     """The memory at this moment, JSON-ready. clean: nothing more will be sent before it is read again."""
-    bucket, keys = pilot.gate.bucket, list(pilot.statistics)[-MOST_KEYS:]
+    bucket = pilot.gate.bucket
     return {
         "v": VERSION,
         "clean": clean,
         "bucket": None if bucket is None else {name: getattr(bucket, name) for name in (*BUCKET, "level", "reserve")},
         "steering": {name: getattr(pilot.controller, name) for name in STEERING},
-        "keys": [{"key": asdict(key), **_memory_of(known, now_s)} for key, known in keys],
+        "keys": [
+            {"key": asdict(key), "owners": owners, **_memory_of(known, now_s)}
+            for key, known, owners in pilot.statistics.latest(MOST_KEYS)
+        ],
     }
 
 
@@ -64,10 +68,20 @@ def _recall(pilot: Pilot, entry: Mapping[str, Any], then_s: float) -> None:
     try:
         key, known = Key(**entry["key"]), KeyStatistics(parse_window(pilot.policy.window))
         SIZES.index(key.size)
+        owners = _owners(entry.get("owners", [None]))
+        if any(name_of(said) != said for said in (key.model, key.effort)):
+            raise ValueError("a name of an earlier version, kept as it was sent")
         _fill(known, entry, then_s)
-        pilot.statistics.put(key, known)
+        pilot.statistics.put(key, known, owners)
     except (KeyError, TypeError, ValueError, OverflowError):  # the key is cold, the others are not
         return
+
+
+def _owners(said: Any) -> list[str | None]:
+    """Raises ValueError for what is no list of names."""
+    if not isinstance(said, list) or not said:
+        raise ValueError("no owners")
+    return [name if name is None else str(name) for name in cast(list[object], said)]
 
 
 def _fill(known: KeyStatistics, entry: Mapping[str, Any], then_s: float) -> None:

@@ -9,6 +9,7 @@ from hedgerow.policy.pilot import Flight
 from hedgerow.race.attempt import CHARS_PER_TOKEN, Attempt
 from hedgerow.race.referee import RaceSeen
 from hedgerow.record.ids import uuid7
+from hedgerow.short_text import MOST_COUNTED, name_of
 from hedgerow.values.answer import AnswerFacts
 from hedgerow.values.event import AttemptEvent, Event
 from hedgerow.values.race import Entrant, Fate
@@ -17,7 +18,6 @@ __all__ = ["CLIENT", "Circumstances", "Origin", "event_of"]
 
 REQUEST_ID_HEADERS = frozenset({b"x-request-id", b"request-id", b"apim-request-id", b"x-generation-id"})
 NOTHING_READ = AnswerFacts()
-MOST_COUNTED = 2**53  # JSON's readers count so far; no store takes more than 64 bits, and no call has so many tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,13 +122,14 @@ def _attempt_event(attempt: Attempt, entrant: Entrant, race: RaceSeen, target: s
 
 
 def _count(said: int | None) -> int | None:
-    """What somebody else has counted; None if that is no number that a call could have."""
+    """What somebody else has counted, or a sum of it; None if that is no number that a call could have."""
     return said if said is not None and abs(said) <= MOST_COUNTED else None
 
 
 def _request_id(headers: Headers) -> str | None:
     """The provider's own id of the call, whatever it calls it."""
-    return next((value.decode("latin-1") for name, value in headers if name.lower() in REQUEST_ID_HEADERS), None)
+    said = next((value for name, value in headers if name.lower() in REQUEST_ID_HEADERS), b"")
+    return name_of(said.decode("latin-1"))
 
 
 def _outcome_of(fate: Fate) -> str:

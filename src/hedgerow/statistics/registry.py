@@ -1,10 +1,11 @@
-"""Statistics per key, bounded in memory: the keys used least recently go first."""
+"""Statistics per key, bounded in memory: of whoever has most keys, the one used least recently goes first."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from weakref import WeakValueDictionary
 
 from hedgerow.statistics.key import KeyStatistics
+from hedgerow.statistics.shares import Shares
 from hedgerow.units import Window
 from hedgerow.values.request import SIZES, Key, RequestFacts, size_class
 
@@ -17,18 +18,22 @@ _Parts = tuple[str, str, str | None, bool, bool, str | None, str]  # of a Key
 class Registry:
     """Statistics of every key seen lately. window: what the rings of quantile delays hold. Not for threads.
 
-    A key is kept once one of its calls has been answered: callers may ask for whatever names they like, and must not push out
-    those that others use. Until then its calls under way share it.
+    A key is kept once one of its calls has been answered: callers may ask for whatever names they like. Until then its calls
+    under way share it. Owners are the client keys whose calls were answered: what one makes pushes out its own, not another's.
     """
 
     def __init__(self, window: Window) -> None:
         self._window = window
         self._unanswered: WeakValueDictionary[_Parts, KeyStatistics] = WeakValueDictionary()
         self._known: OrderedDict[_Parts, tuple[Key, KeyStatistics]] = OrderedDict()
+        self._shares = Shares[_Parts]()
 
-    def find(self, facts: RequestFacts, target: str, *, streamed: bool) -> tuple[Key, KeyStatistics]:
+    def find(
+        self, facts: RequestFacts, target: str, *, streamed: bool, owner: str | None = None
+    ) -> tuple[Key, KeyStatistics]:
         """The key of a request at a target, and its statistics. streamed: its answer comes as a stream though nobody asked
-        for one. Every call goes through here, and a Key takes longer to make and to hash than to find by its parts."""
+        for one. owner: whose request it is. Every call goes through here, and a Key takes longer to make and to hash than to find
+        by its parts."""
         size, stream = size_class(facts.input_tokens_estimate), facts.stream or streamed
         parts = (target, facts.dialect, facts.model, stream, facts.tools, facts.effort, size)
         found = self._known.get(parts)
@@ -38,29 +43,39 @@ class Registry:
                 known = self._unanswered[parts] = KeyStatistics(self._window)
             return Key.of(facts, target, streamed=streamed), known
         self._known.move_to_end(parts)
+        self._shares.use(parts, owner)
         return found
 
-    def keep(self, key: Key, known: KeyStatistics) -> None:
-        """A call of this key has been answered."""
+    def keep(self, key: Key, known: KeyStatistics, owner: str | None = None) -> None:
+        """A call of this key has been answered, for this owner."""
         parts = _parts(key)
         if parts not in self._known:
-            self._add(parts, key)
             self._known[parts] = (key, known)
+        self._shares.take(parts, owner)
+        self._make_room(owner)
 
     def of(self, key: Key) -> KeyStatistics:
         """The statistics of a key, new and empty at first sight."""
-        parts = _parts(key)
-        found = self._known.get(parts)
-        if found is None:
-            return self._add(parts, key)[1]
-        self._known.move_to_end(parts)
-        return found[1]
+        found = self._known.get(_parts(key))
+        known = KeyStatistics(self._window) if found is None else found[1]
+        self.keep(key, known)
+        self._known.move_to_end(_parts(key))
+        return known
 
-    def put(self, key: Key, known: KeyStatistics) -> None:
+    def put(self, key: Key, known: KeyStatistics, owners: Sequence[str | None] = (None,)) -> None:
         """Statistics of an earlier life, in place of those that there are."""
         parts = _parts(key)
-        self._add(parts, key)
         self._known[parts] = (key, known)
+        for owner in owners:
+            self._shares.take(parts, owner)
+            self._make_room(owner)
+
+    def latest(self, most: int) -> list[tuple[Key, KeyStatistics, list[str | None]]]:
+        """The keys used last, from each owner in turn, with their owners; in the order of their use."""
+        chosen = self._shares.latest(most)
+        return [
+            (key, known, self._shares.owners(parts)) for parts, (key, known) in self._known.items() if parts in chosen
+        ]
 
     def warm_sibling(self, key: Key) -> KeyStatistics | None:
         """The best-known warm key of the same target, API, model and way of answering, for one that is still cold; never one of
@@ -71,11 +86,10 @@ class Registry:
     def __iter__(self) -> Iterator[tuple[Key, KeyStatistics]]:
         return iter(list(self._known.values()))
 
-    def _add(self, parts: _Parts, key: Key) -> tuple[Key, KeyStatistics]:
-        found = self._known[parts] = (key, KeyStatistics(self._window))
-        if len(self._known) > MOST_KEYS:
-            self._known.popitem(last=False)
-        return found
+    def _make_room(self, owner: str | None) -> None:
+        while len(self._known) > MOST_KEYS:
+            if (gone := self._shares.give_up(owner)) is not None:
+                del self._known[gone]
 
 
 def _parts(key: Key) -> _Parts:

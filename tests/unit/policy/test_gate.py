@@ -3,7 +3,7 @@
 import pytest
 
 from hedgerow.budget.controller import Controller
-from hedgerow.policy.gate import Gate, Permit, Place, Seen
+from hedgerow.policy.gate import MOST_HELD, Gate, Permit, Place, Seen
 from hedgerow.settings import Policy
 from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.race import Ask, Entrant, Fate
@@ -154,3 +154,15 @@ def test_what_one_route_learns_of_a_place_holds_for_all_routes_of_the_policy() -
     assert gate.asked(LATE, (PRIMARY,), KEY, 0.0) == Permit(1)
     gate.places = (ABROAD,)
     assert gate.asked(LATE, (PRIMARY,), KEY, 0.0) == Permit(None, "rate_limited:abroad")
+
+
+def test_hold_offs_of_models_that_callers_name_are_bounded() -> None:
+    gate = Gate(Policy(), Controller(0.05))
+    place = Place(name="home")
+    for number in range(MOST_HELD + 50):
+        key = Key.of(RequestFacts(dialect="d", model=f"m{number}"), "home")
+        for kind in (FailureKind.RATE_LIMITED, FailureKind.FATAL):
+            gate.note_failure(place, Failure(kind=kind), key, 0.0, backup=True)
+        gate.note_room(place, key, 0.1, 0.0)
+    held = (gate._held_until_s, gate._scarce_until_s, gate._gated_until_s)  # pyright: ignore[reportPrivateUsage]
+    assert [len(table) for table in held] == [MOST_HELD] * 3
