@@ -16,10 +16,10 @@ LIKE_A_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,40}")
 def name_of(value: object) -> str | None:
     """A stranger's name for something (a model, a tier, a reason, an id) as it is kept: on one line and of at most 256
     characters. None if it is no text."""
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str):
         return None
     if len(value) <= MOST_OF_A_NAME and value.isprintable():
-        return value
+        return value or None
     kept = "".join(each if each.isprintable() else "?" for each in value[:MOST_OF_A_NAME])
     return kept if len(value) <= MOST_OF_A_NAME else f"{kept}…"
 

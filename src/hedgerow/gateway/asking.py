@@ -12,7 +12,6 @@ from hedgerow.gateway.client import Client, Refused
 from hedgerow.gateway.client_keys import ClientKey, presented_key
 from hedgerow.gateway.door import head_of
 from hedgerow.gateway.estimate import costs_nothing, most_usd
-from hedgerow.gateway.headers import RequestHeaders
 from hedgerow.gateway.house import House
 from hedgerow.gateway.recognition import Recognised, recognised
 from hedgerow.gateway.request_body import LARGE_BYTES, MOST_VALUES, plain_body
@@ -77,14 +76,14 @@ class Asking:
         head = WireRequest(method=canonical.method, path=address.path, headers=tuple(canonical.headers), body=None)
         found = recognised(head, client.names, key_in_query=address.key is not None)
         self.api = found.likeliest
-        key = presented_key(head, address.key)
+        key = presented_key(head, client.names, address.key)
         owner = self._admitted(key, address.path)
         self.api = self._api(found, address.path)
         body = await client.body(house.config.gateway.max_body)
-        headers: RequestHeaders = head.headers
         if b"content-encoding" in client.names or len(body) > MOST_VALUES:  # a value takes a byte at least
-            body, headers = await plain_body(body, headers, house.config.gateway.max_body)
-        wire = WireRequest(method=head.method, path=head.path, headers=tuple(headers), body=body)
+            body, headers = await plain_body(body, head.headers, house.config.gateway.max_body)
+            head = WireRequest(method=head.method, path=head.path, headers=tuple(headers), body=None)
+        wire = head.with_body(body)
         facts, model = _understood(wire) if len(body) < LARGE_BYTES else await asyncio.to_thread(_understood, wire)
         route = self._route(wire, model)
         trace = TraceParent.read(wire.header(b"traceparent"))

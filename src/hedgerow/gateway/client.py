@@ -1,13 +1,13 @@
 """A client's side of one exchange, over ASGI: its request is read within limits, its answer written, its leaving noticed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, MutableMapping
+from collections.abc import Awaitable, Callable, Generator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
 from hedgerow.gateway.apis import Trouble
 from hedgerow.gateway.headers import RequestHeaders
-from hedgerow.gateway.line import LINE, TARGET_FORM, Line
+from hedgerow.gateway.line import LINE, TARGET_FORM, WHOLE, Line
 
 __all__ = ["Client", "Gone", "Receive", "Refused", "Scope", "Send", "too_large"]
 
@@ -52,7 +52,8 @@ class Client:
         self.always: RequestHeaders = ()
         self._receive, self._send = receive, send
         self._done = False
-        self._line: Line = scope["extensions"][LINE]
+        self._extensions: Mapping[str, Any] = scope["extensions"]
+        self._line: Line = self._extensions[LINE]
         self._head: Message | None = None  # begun, but not sent yet
 
     async def body(self, limit_bytes: int) -> bytes:
@@ -63,12 +64,7 @@ class Client:
         chunks: list[bytes] = []
         size, more = 0, True
         while more:
-            try:
-                async with asyncio.timeout(BODY_PAUSE_S):
-                    message = await self._receive()
-            except TimeoutError:
-                trouble = Trouble(408, f"nothing came of the body for {BODY_PAUSE_S:g} s", "request_timeout")
-                raise Refused(trouble) from None
+            message = await (self._receive() if WHOLE in self._extensions else self._more())
             if message["type"] == "http.disconnect":
                 raise Gone
             chunk: bytes = message.get("body", b"")
@@ -78,6 +74,15 @@ class Client:
             chunks.append(chunk)
         self.read_whole = True
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    async def _more(self) -> Message:
+        """The next of a body that is still coming."""
+        try:
+            async with asyncio.timeout(BODY_PAUSE_S):
+                return await self._receive()
+        except TimeoutError:
+            trouble = Trouble(408, f"nothing came of the body for {BODY_PAUSE_S:g} s", "request_timeout")
+            raise Refused(trouble) from None
 
     async def discard(self) -> None:
         """Take what is still coming of a request that is refused, within limits: a client that is cut off while it sends would

@@ -2,7 +2,7 @@
 
 import hmac
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import UTC, datetime, time
 from fnmatch import translate
 from hashlib import sha256
@@ -27,11 +27,13 @@ def digest_of(key: str) -> str:
     return sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def presented_key(request: WireRequest, in_query: str | None) -> str | None:
-    """The key that a request brings, wherever its SDK put it; `hedgerow-key` first, for clients whose own key goes through."""
-    for name in KEY_HEADERS:
-        if value := request.header(name):
-            return value.strip()
+def presented_key(request: WireRequest, names: Set[bytes], in_query: str | None) -> str | None:
+    """The key that a request brings, wherever its SDK put it; `hedgerow-key` first, for clients whose own key goes
+    through. names: of its headers."""
+    if not names.isdisjoint(KEY_HEADERS):
+        for name in KEY_HEADERS:
+            if value := request.header(name):
+                return value.strip()
     authorization = request.header(b"authorization") or ""
     if authorization[: len(BEARER)].lower() == BEARER:
         return authorization[len(BEARER) :].strip()

@@ -196,7 +196,10 @@ class Connection(asyncio.Protocol):
             self._head_bytes += len(data)
             self._head.append(data)
         try:
-            self._parse(data)
+            if self._lenient and self._in_head:
+                self._parse_leniently(b"".join(self._head))
+            else:
+                self._parse(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self._complete:
                 self._end(httpx2.RemoteProtocolError(f"the answer is not HTTP/1.1 as it should be: {error}"))
@@ -212,17 +215,12 @@ class Connection(asyncio.Protocol):
 
     def _parse(self, data: bytes) -> None:
         """Raises HttpParserError for what nobody would read."""
-        if not self._lenient:
-            try:
-                self._parser.feed_data(data)
-            except httptools.HttpParserError:
-                if not self._in_head or not b"".join(self._head).startswith(b"HTTP/1."):
-                    raise
-                self._lenient = True
-        elif not self._in_head:
+        try:
             self._parser.feed_data(data)
-            return
-        if self._lenient:
+        except httptools.HttpParserError:
+            if self._lenient or not self._in_head or not b"".join(self._head).startswith(b"HTTP/1."):
+                raise
+            self._lenient = True
             self._parse_leniently(b"".join(self._head))
 
     def _parse_leniently(self, data: bytes) -> None:

@@ -80,33 +80,27 @@ class Exchange:
 
     async def _answer(self, asked: Asked) -> None:
         house, limits = self._house, self._house.config.gateway
-        held = Held(house.held, most_bytes=limits.max_answer, of_all_bytes=limits.max_held)
-        call = GatewayCall(
-            house.connections,
-            asked.route.targets,
-            asked.address,
-            asked.wire,
-            trace=asked.trace,
-            decodable=asked.facts.answer_known,
-            held=held,
-        )
-        try:
-            await self._deliver(asked, call)
-        finally:
-            held.release()
-
-    async def _deliver(self, asked: Asked, call: GatewayCall) -> None:
-        try:
-            delivery = await self._hedged(asked, call)
-        except Exception as error:  # told to the client; the event has the details
-            await self._fail(error, asked)
-            return
-        if isinstance(delivery.response, Answer):
-            delivery.response.held = None
-        try:
-            await self._relay(asked, delivery)
-        finally:
-            await delivery.aclose()
+        with Held(house.held, most_bytes=limits.max_answer, of_all_bytes=limits.max_held) as held:
+            call = GatewayCall(
+                house.connections,
+                asked.route.targets,
+                asked.address,
+                asked.wire,
+                trace=asked.trace,
+                decodable=asked.facts.answer_known,
+                held=held,
+            )
+            try:
+                delivery = await self._hedged(asked, call)
+            except Exception as error:  # told to the client; the event has the details
+                await self._fail(error, asked)
+                return
+            if isinstance(delivery.response, Answer):
+                delivery.response.held = None
+            try:
+                await self._relay(asked, delivery)
+            finally:
+                await delivery.aclose()
 
     async def _hedged(self, asked: Asked, call: GatewayCall) -> Delivery:
         """While nothing is there to say, a client that waits for events hears that we are still here."""

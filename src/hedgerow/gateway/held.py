@@ -23,8 +23,8 @@ class HeldAll:
 
 
 class Held:
-    """What one exchange holds: the answers of all its attempts. most_bytes: of one of them; of_all_bytes: of all exchanges. End
-    it with release()."""
+    """What one exchange holds while it lasts: the answers of all its attempts. most_bytes: of one of them; of_all_bytes: of all
+    exchanges."""
 
     def __init__(self, total: HeldAll, *, most_bytes: int, of_all_bytes: int) -> None:
         self._total, self._most_bytes, self._of_all_bytes = total, most_bytes, of_all_bytes
@@ -41,7 +41,10 @@ class Held:
         self._total.now_bytes += more_bytes
         self._own_bytes += more_bytes
 
-    def release(self) -> None:
-        """The exchange is over. Idempotent."""
+    def __enter__(self) -> "Held":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """The exchange is over."""
         self._total.now_bytes -= self._own_bytes
         self._own_bytes = 0

@@ -5,10 +5,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["LINE", "TARGET_FORM", "Line"]
+__all__ = ["LINE", "TARGET_FORM", "WHOLE", "Line"]
 
 LINE = "hedgerow.line"  # where a scope's extensions have the client's
 TARGET_FORM = "hedgerow.authority"  # and, of an address that is not just a path, whom it names
+WHOLE = "hedgerow.whole"  # and that all of its request has come
 
 
 class Line:

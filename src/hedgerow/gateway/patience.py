@@ -7,7 +7,7 @@ from typing import Any, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hedgerow.gateway.line import LINE, TARGET_FORM, Line
+from hedgerow.gateway.line import LINE, TARGET_FORM, WHOLE, Line
 
 __all__ = ["MAX_HEAD_BYTES", "PatientProtocol"]
 
@@ -32,7 +32,7 @@ class PatientProtocol(HttpToolsProtocol):
     _reading_timer: asyncio.TimerHandle | None = None
     _head_bytes = _header_bytes = 0
     _in_head = True
-    _offers = _retelling = False
+    _may_be_large = _offers = _retelling = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._line = Line(transport)
@@ -42,6 +42,7 @@ class PatientProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._in_head:
             self._head_bytes += len(data)
+        self._may_be_large = self._head_bytes + len(data) > MAX_HEAD_BYTES
         self._unset_keepalive_if_required()
         self._parse(data)
         if self._in_head and self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
@@ -73,16 +74,9 @@ class PatientProtocol(HttpToolsProtocol):
         if not self._in_head:
             self._begin_head()
 
-    def on_url(self, url: bytes) -> None:
-        if not self._retelling:
-            super().on_url(url)
-
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._retelling or not self._in_head:
             return  # a trailer is no header (RFC 9110, 6.5.1): a key in it lets nobody in
-        self._header_bytes += len(name) + len(value)
-        if self._header_bytes > MAX_HEAD_BYTES:
-            raise ValueError("the headers are too large")  # the parser stops, and send_400_response is called
         super().on_header(name, value)
 
     def send_400_response(self, msg: str) -> None:
@@ -96,6 +90,10 @@ class PatientProtocol(HttpToolsProtocol):
         if self._retelling:
             self._retelling = False
             return
+        if self._may_be_large:  # with what came beside it: a body, or the request before
+            self._header_bytes = sum(len(name) + len(value) for name, value in self.headers)
+            if self._header_bytes > MAX_HEAD_BYTES:
+                raise ValueError("the headers are too large")  # the parser stops, and send_400_response is called
         self._end_head()
         self._offers = self.parser.should_upgrade()
         if not self.url.startswith(b"/"):
@@ -108,6 +106,7 @@ class PatientProtocol(HttpToolsProtocol):
         if self._offers:
             return
         super().on_message_complete()
+        cast(Any, self.scope)["extensions"][WHOLE] = True
         if len(self.pipeline) < MOST_PIPELINED:
             # uvicorn stops reading while it holds much of a body, and reads on when more is asked for, which is never once it is
             # whole: then nobody would hear that the client leaves.

@@ -71,7 +71,7 @@ class Recognised:
     @property
     def likeliest(self) -> Api:
         """Whose errors its client will understand."""
-        return APIS[next(name for name in APIS if name in self.apis)]
+        return _first_of(self.apis)
 
     def among(self, named: frozenset[str]) -> Api | Trouble | None:
         """The one of these APIs that it speaks, those whose routes name its path; None if it is none of them. Where it could be
@@ -90,7 +90,8 @@ def recognised(request: WireRequest, names: frozenset[bytes], *, key_in_query: b
     """Look at path and headers; the body has not come yet. names: of the headers. key_in_query: it brings `?key=`, as Google's
     clients may."""
     by_path = may_have(request.path, request.method)
-    if told := sorted(names & SIGNALS.keys()):
+    if not names.isdisjoint(SIGNALS):
+        told = sorted(names & SIGNALS.keys())
         return _by_headers(request.path, by_path, [(name.decode("ascii"), SIGNALS[name]) for name in told])
     if len(by_path) == 1:
         return _alone(by_path)
@@ -100,6 +101,11 @@ def recognised(request: WireRequest, names: frozenset[bytes], *, key_in_query: b
 @lru_cache(maxsize=8)
 def _alone(apis: frozenset[str]) -> Recognised:
     return Recognised(apis)
+
+
+@lru_cache(maxsize=8)
+def _first_of(apis: frozenset[str]) -> Api:
+    return next(api for name, api in APIS.items() if name in apis)
 
 
 def _by_headers(path: str, by_path: frozenset[str], told: list[tuple[str, str]]) -> Recognised:

@@ -88,12 +88,16 @@ class _Silence:
 
 def is_event_stream(delivery: Delivery) -> bool:
     """Is the answer a stream of server-sent events? By its label, or by its content: servers mislabel."""
-    label = (header_value(delivery.headers, b"content-type") or "").partition(";")[0].strip().lower()
-    if label == EVENT_STREAM:
+    label = header_value(delivery.headers, b"content-type") or ""
+    if label.partition(";")[0].strip().lower() == EVENT_STREAM:
         return True
     attempt = delivery.race.attempts[delivery.race.chosen or 0]
-    streamed = attempt.rewritten is None and isinstance(attempt.reader, EventReader) and attempt.reader.streamed is True
-    return streamed and not b"".join(attempt.chunks[:1]).lstrip().startswith(b"[")  # Gemini's array
+    if (
+        not (isinstance(attempt.reader, EventReader) and attempt.reader.streamed is True)
+        or attempt.rewritten is not None
+    ):
+        return False
+    return not b"".join(attempt.chunks[:1]).lstrip().startswith(b"[")  # Gemini's array
 
 
 async def relay_event_stream(client: Client, delivery: Delivery, api: Api, clock: Clock, *, decode: bool) -> None:

@@ -51,6 +51,8 @@ class Registry:
         parts = _parts(key)
         if parts not in self._known:
             self._known[parts] = (key, known)
+        elif self._shares.holds(parts, owner):  # most calls; find() has moved it to the end
+            return
         self._shares.take(parts, owner)
         self._make_room(owner)
 
@@ -60,6 +62,7 @@ class Registry:
         known = KeyStatistics(self._window) if found is None else found[1]
         self.keep(key, known)
         self._known.move_to_end(_parts(key))
+        self._shares.use(_parts(key), None)
         return known
 
     def put(self, key: Key, known: KeyStatistics, owners: Sequence[str | None] = (None,)) -> None:

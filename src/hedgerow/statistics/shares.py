@@ -27,6 +27,10 @@ class Shares(Generic[Kept]):
         if held is not None and kept in held:
             held.move_to_end(kept)
 
+    def holds(self, kept: Kept, owner: Owner) -> bool:
+        """Does this owner hold it?"""
+        return kept in self._held.get(owner, ())
+
     def take(self, kept: Kept, owner: Owner) -> None:
         """From now on this owner holds it, too."""
         held = self._held.setdefault(owner, OrderedDict())

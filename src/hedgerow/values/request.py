@@ -23,6 +23,14 @@ class WireRequest:
         first = {name.lower(): value for name, value in reversed(self.headers)}
         object.__setattr__(self, "_first", first)
 
+    def with_body(self, body: bytes) -> "WireRequest":
+        """The same request, once its body has come."""
+        whole = object.__new__(WireRequest)
+        for name, value in (("method", self.method), ("path", self.path), ("headers", self.headers), ("body", body)):
+            object.__setattr__(whole, name, value)
+        object.__setattr__(whole, "_first", self._first)
+        return whole
+
     def header(self, name: bytes) -> str | None:
         """The first value of a header (lower-case `name`), decoded as Latin-1; None if absent."""
         value = self._first.get(name)
