@@ -20,7 +20,6 @@ from hedgerow.values.event import Event
 
 __all__ = ["BatchWriter", "BatchedStore"]
 
-LOOK_AT_THREAD = 16
 EVERY_S, MOST_AT_ONCE, MOST_WAITING = 0.5, 1000, 100_000
 CLOSING_S = 10.0
 TELL_EVERY_S = 60.0  # whoever sends odd requests does not fill the log
@@ -74,8 +73,7 @@ class BatchWriter(Generic[Item]):
             if self._dropped:
                 self._append_late(event)
             return
-        # Whether the thread lives costs more to ask than the rest of this: of every 16th that waits.
-        if self._pid != os.getpid() or (not len(self._waiting) % LOOK_AT_THREAD and not self._runs()):
+        if self._pid != os.getpid() or not self._runs():
             with self._after_fork():
                 if not self._runs():
                     self._start()
