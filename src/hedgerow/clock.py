@@ -43,8 +43,7 @@ class Clock(Protocol):
 class SystemClock:
     """Real time. Stateless: may be shared by all tasks and threads."""
 
-    def now(self) -> float:
-        return time.monotonic()
+    now = staticmethod(time.monotonic)  # asked some twenty times a request
 
     def utc(self) -> datetime:
         return datetime.now(UTC)

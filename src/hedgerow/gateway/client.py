@@ -145,9 +145,12 @@ class Client:
             await self._send(message)
             return
         head, self._head = self._head, None
-        with self._line.together():
+        self._line.hold()
+        try:
             await self._send(head)
             await self._send(message)
+        finally:
+            self._line.release()
 
 
 def too_large(limit_bytes: int) -> Refused:

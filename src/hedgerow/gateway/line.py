@@ -1,8 +1,7 @@
 """What ASGI has no word for: being told at once when a client leaves, and sending a head together with what follows it."""
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["LINE", "TARGET_FORM", "WHOLE", "Line"]
@@ -27,24 +26,20 @@ class Line:
         else:
             self._together.append(data)
 
-    @contextmanager
-    def together(self) -> Generator[None]:
-        """What is written inside goes as one: a packet, and a system call, less."""
+    def hold(self) -> None:
+        """What is written from now on goes as one with release(): a packet, and a system call, less."""
         self._together = []
-        try:
-            yield
-        finally:
-            self._write_it()
 
-    def close(self) -> None:
-        """Once all is written."""
-        self._write_it()
-        self._transport.close()
-
-    def _write_it(self) -> None:
+    def release(self) -> None:
+        """Write what was held back."""
         written, self._together = self._together, None
         if written:
             self._transport.write(b"".join(written))
+
+    def close(self) -> None:
+        """Once all is written."""
+        self.release()
+        self._transport.close()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
