@@ -69,9 +69,10 @@ def _bar(ratio: float | None, widest: float) -> str:
 
 
 def _pair(spread: Spread | None) -> str:
-    if spread is None or spread.quantiles.p50 is None or spread.quantiles.p99 is None:
+    if spread is None or spread.quantiles.p50 is None or spread.p99_at_least is None:
         return UNKNOWN
-    return f"{spread.quantiles.p50:.2f} {spread.quantiles.p99:6.2f}"
+    at_least = " " if spread.quantiles.p99 is not None else "≥"
+    return f"{spread.quantiles.p50:.2f}{at_least}{spread.p99_at_least:6.2f}"
 
 
 def _interval(spread: Spread | None) -> str:
@@ -86,8 +87,9 @@ def _details(key: KeyReport) -> Iterator[str]:
     stalls, tail = key.stalls, key.tail
     if stalls is not None:
         per_day = "" if stalls.per_day is None else f", {stalls.per_day:.1f} a day"
+        failed = f" ({stalls.failed:,} ended in failure)" if stalls.failed else ""
         yield (
-            f"  {stalls.n:,} stalls longer than {format_seconds(stalls.threshold_s)}{per_day}; the odds of one are "
+            f"  {stalls.n:,} stalls longer than {format_seconds(stalls.threshold_s)}{failed}{per_day}; the odds of one are "
             f"{format_share(stalls.turns.chance)} in {stalls.turns.n} calls in a row, "
             f"{format_share(stalls.parallel.chance)} in {stalls.parallel.n} at once"
         )
