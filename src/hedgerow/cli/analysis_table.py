@@ -38,6 +38,8 @@ def analysis_lines(analysis: Analysis) -> Iterator[str]:
     hidden = len(analysis.keys) - MOST_ROWS
     if hidden > 0:
         yield f"… and {hidden} smaller keys (--json has all)"
+    if any("≈" in _cells(key)[4] for key in analysis.keys[:MOST_ROWS]):
+        yield "≈ covers the true p99 less often than 95 %: too few slow calls, or too few slow spells, for certainty."
     flagged = [key for key in analysis.keys if key.flagged]
     for key in flagged[:MOST_DETAILS]:
         yield from _details(key)
@@ -78,8 +80,8 @@ def _pair(spread: Spread | None) -> str:
 def _interval(spread: Spread | None) -> str:
     if spread is None or spread.p99_interval is None:
         return UNKNOWN
-    low, high = spread.p99_interval
-    return f"{low:.2f}–{high:.2f}"
+    low, high = spread.p99_interval.ends
+    return f"{'≈ ' if spread.p99_interval.covers_less else ''}{low:.2f}–{high:.2f}"
 
 
 def _details(key: KeyReport) -> Iterator[str]:

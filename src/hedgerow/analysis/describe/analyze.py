@@ -1,6 +1,6 @@
 """The figures of `hedgerow analyze`: every key's tail, what it comes from, what it costs, and whether to trust the log."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
@@ -16,7 +16,8 @@ from hedgerow.analysis.describe.queueing import Queueing, queueing_of
 from hedgerow.analysis.describe.tail import Tail, tail_of
 from hedgerow.analysis.describe.traces import Traces, traces_of
 from hedgerow.analysis.ingest.problems import Problems
-from hedgerow.analysis.quantiles import Interval, p99_interval, quantiles_of
+from hedgerow.analysis.p99 import P99Interval, p99_interval
+from hedgerow.analysis.quantiles import quantiles_of
 from hedgerow.analysis.trace import KeyCount, Trace
 from hedgerow.cost.prices import Price, PriceBook
 from hedgerow.statistics.quantiles import SHARES, Quantiles
@@ -45,7 +46,7 @@ class Spread:
     ran. at_least_s: what the first percentile is at least that lies past the longest answered call, and is None therefore."""
 
     quantiles: Quantiles
-    p99_interval: Interval | None
+    p99_interval: P99Interval | None
     censored: int = 0
     at_least_s: float | None = None
 
@@ -65,7 +66,9 @@ class Spread:
         cut: dict[str, object] = {"censored": self.censored} if self.censored else {}
         if self.at_least_s is not None:
             cut["at_least"] = self.at_least_s
-        return {**self.quantiles.as_dict(), **cut, "p99_interval": self.p99_interval}
+        sure = self.p99_interval
+        less: dict[str, object] = {"covers": "less"} if sure is not None and sure.covers_less else {}
+        return {**self.quantiles.as_dict(), **cut, "p99_interval": None if sure is None else sure.ends, **less}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,11 +164,17 @@ def describe(
     for count in counts:
         calls = trace.calls(count.name)
         found.append(describe_key(calls, count, question))
-        for caution in cautions_about(calls, count.errors):
+        for caution in (*cautions_about(calls, count.errors), *_few_spells(found[-1][0])):
             problems.caution(f"{count.name}: {caution}")
     # A provider that queues one model in waves may queue the others in the same waves, less clearly.
     waves = {report.name.provider: report.queueing.wave for report, _ in found if report.queueing.wave}
     return [(_with_wave(trace, report, waves.get(report.name.provider)), price) for report, price in found]
+
+
+def _few_spells(report: KeyReport) -> Iterator[str]:
+    sure = None if report.full_response is None else report.full_response.p99_interval
+    if sure is not None and sure.together and sure.covers_less:
+        yield "slow calls come together, in too few spells for certainty: the interval of the p99 covers less than 95 %"
 
 
 def describe_key(calls: Calls, count: KeyCount, question: Question) -> tuple[KeyReport, Price | None]:

@@ -69,14 +69,18 @@ def _p99(spread: Spread) -> str:
 
 
 def _interval(spread: Spread | None) -> str:
-    return UNKNOWN if spread is None or spread.p99_interval is None else pair_range(*spread.p99_interval, digits=2)
+    if spread is None or spread.p99_interval is None:
+        return UNKNOWN
+    sure = spread.p99_interval
+    return f"{'≈ ' if sure.covers_less else ''}{pair_range(*sure.ends, digits=2)}"
 
 
 def _span(key: KeyReport) -> Span | None:
     spread = key.full_response or key.first_token
     if spread is None or not spread.quantiles.p50 or spread.p99_at_least is None:
         return None
-    return Span(str(key.name), spread.quantiles.p50, spread.p99_at_least, spread.p99_interval, key.flagged)
+    ends = None if spread.p99_interval is None else spread.p99_interval.ends
+    return Span(str(key.name), spread.quantiles.p50, spread.p99_at_least, ends, key.flagged)
 
 
 def _traces(analysis: Analysis) -> Html | None:
