@@ -18,6 +18,7 @@ def calls_of(
     input_tokens: Sequence[float] | Column | None = None,
     cost_usd: Sequence[float] | Column | None = None,
     ok: Sequence[bool] | None = None,
+    failed_s: Sequence[float] | Column | None = None,
 ) -> Calls:
     """What is not given is not known; every call was answered unless `ok` says otherwise."""
     total = np.asarray(total_s, dtype=float)
@@ -37,4 +38,5 @@ def calls_of(
         cached_tokens=unknown.copy(),
         cost_usd=column(cost_usd),
         ok=np.ones(len(total), dtype=bool) if ok is None else np.asarray(ok, dtype=bool),
+        failed_s=column(failed_s),
     )

@@ -13,7 +13,7 @@ __all__ = ["CALL_COLUMNS", "Calls", "Column", "Flags", "KeyName"]
 Column = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-# What an importer fills in, and the type it has in the table of calls.
+# What an importer fills in, and the type it has in the table of calls; `failed_s`, how long a failed call ran, is its `total_s`.
 CALL_COLUMNS: dict[str, str] = {
     "t_start": "double",
     "provider": "varchar",
@@ -25,6 +25,7 @@ CALL_COLUMNS: dict[str, str] = {
     "cached_tokens": "double",
     "cost_usd": "double",
     "ok": "boolean",
+    "failed_s": "double",
     "stream": "boolean",
     "trace_id": "varchar",
     "segment": "varchar",
@@ -48,7 +49,8 @@ class KeyName:
 class Calls:
     """One key's calls, all columns of one length, in order of start; in the order of the log where it has no times.
 
-    timed: the log says when calls began. `total_s` and `ttft_s` are NaN for a call that failed.
+    timed: the log says when calls began. `total_s` and `ttft_s` are NaN for a call that failed; `failed_s`: how long such a call
+    ran until it failed, NaN for one that was answered or where the log does not say.
     """
 
     name: KeyName
@@ -61,6 +63,7 @@ class Calls:
     cached_tokens: Column
     cost_usd: Column
     ok: Flags
+    failed_s: Column
 
     def __len__(self) -> int:
         return len(self.ok)
@@ -78,4 +81,5 @@ class Calls:
             cached_tokens=self.cached_tokens[chosen],
             cost_usd=self.cost_usd[chosen],
             ok=self.ok[chosen],
+            failed_s=self.failed_s[chosen],
         )

@@ -64,7 +64,7 @@ class Trace:
         parameters = {"provider": name.provider, "model": name.model}
         if name.segment is not None:
             which, parameters["segment"] = f"{which} and {self._part} = $segment", name.segment
-        listed = "t_start, ttft_s, total_s, input_tokens, output_tokens, cached_tokens, cost_usd, ok"
+        listed = "t_start, ttft_s, total_s, input_tokens, output_tokens, cached_tokens, cost_usd, failed_s, ok"
         found = cast(
             dict[str, Column], self.base.execute(f"select {listed} from calls where {which}", parameters).fetchnumpy()
         )

@@ -38,6 +38,8 @@ def analysis_lines(analysis: Analysis) -> Iterator[str]:
     hidden = len(analysis.keys) - MOST_ROWS
     if hidden > 0:
         yield f"… and {hidden} smaller keys (--json has all)"
+    if any("≈" in _cells(key)[4] for key in analysis.keys[:MOST_ROWS]):
+        yield "≈ covers the true p99 less often than 95 %: too few slow calls, or too few slow spells, for certainty."
     flagged = [key for key in analysis.keys if key.flagged]
     for key in flagged[:MOST_DETAILS]:
         yield from _details(key)
@@ -69,16 +71,17 @@ def _bar(ratio: float | None, widest: float) -> str:
 
 
 def _pair(spread: Spread | None) -> str:
-    if spread is None or spread.quantiles.p50 is None or spread.quantiles.p99 is None:
+    if spread is None or spread.quantiles.p50 is None or spread.p99_at_least is None:
         return UNKNOWN
-    return f"{spread.quantiles.p50:.2f} {spread.quantiles.p99:6.2f}"
+    at_least = " " if spread.quantiles.p99 is not None else "≥"
+    return f"{spread.quantiles.p50:.2f}{at_least}{spread.p99_at_least:6.2f}"
 
 
 def _interval(spread: Spread | None) -> str:
     if spread is None or spread.p99_interval is None:
         return UNKNOWN
-    low, high = spread.p99_interval
-    return f"{low:.2f}–{high:.2f}"
+    low, high = spread.p99_interval.ends
+    return f"{'≈ ' if spread.p99_interval.covers_less else ''}{low:.2f}–{high:.2f}"
 
 
 def _details(key: KeyReport) -> Iterator[str]:
@@ -86,8 +89,9 @@ def _details(key: KeyReport) -> Iterator[str]:
     stalls, tail = key.stalls, key.tail
     if stalls is not None:
         per_day = "" if stalls.per_day is None else f", {stalls.per_day:.1f} a day"
+        failed = f" ({stalls.failed:,} ended in failure)" if stalls.failed else ""
         yield (
-            f"  {stalls.n:,} stalls longer than {format_seconds(stalls.threshold_s)}{per_day}; the odds of one are "
+            f"  {stalls.n:,} stalls longer than {format_seconds(stalls.threshold_s)}{failed}{per_day}; the odds of one are "
             f"{format_share(stalls.turns.chance)} in {stalls.turns.n} calls in a row, "
             f"{format_share(stalls.parallel.chance)} in {stalls.parallel.n} at once"
         )

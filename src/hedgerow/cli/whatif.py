@@ -79,7 +79,8 @@ def whatif(options: WhatIfOptions) -> None:
         if options.report is not None:
             logs.write_page(options.report, found=found)
     if options.as_json:
-        print(orjson.dumps({"keys": [each.as_dict() for each in found]}, option=orjson.OPT_INDENT_2).decode())
+        document = {"keys": [each.as_dict() for each in found], "warnings": opened.problems.messages()}
+        print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
     else:
         _show(found)
     logs.tell_problems("whatif", opened.problems)

@@ -58,7 +58,7 @@ def test_analyze_prints_the_documented_json(log: Path) -> None:
         *("provider", "model", "n", "errors", "first_token", "full_response", "tail_ratio", "flagged"),
         *("self_queueing", "stalls_per_day", "turns", "parallel", "hours"),
     }
-    assert set(key["first_token"]) == QUANTILES | {"p99_interval"}
+    assert set(key["first_token"]) == QUANTILES | {"p99_interval", "covers"}  # of 600 calls: "less"
     assert set(key["turns"]) >= {"n", "threshold_s", "chance"}
     assert key["flagged"] is True
     assert key["self_queueing"] is False
@@ -185,4 +185,5 @@ def test_pooling_needs_start_times(tmp_path: Path) -> None:
 
 def test_the_recommended_toml_is_toml(log: Path) -> None:
     text = document("whatif", log)["keys"][0]["recommended"]["toml"]
-    assert set(tomllib.loads(text)["policy"]["recommended"]) <= {"budget", "upstream_stream", "prior"}
+    (settings,) = tomllib.loads(text)["policy"].values()
+    assert set(settings) <= {"budget", "upstream_stream", "prior"}

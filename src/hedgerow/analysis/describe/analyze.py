@@ -1,12 +1,13 @@
 """The figures of `hedgerow analyze`: every key's tail, what it comes from, what it costs, and whether to trust the log."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
 
 from hedgerow.analysis.calls import Calls, Column, KeyName
+from hedgerow.analysis.censored import censored_quantiles
 from hedgerow.analysis.describe.cautions import cautions_about
 from hedgerow.analysis.describe.hours import Hour, hours_of
 from hedgerow.analysis.describe.money import CostSpread, Money, money_of, price_of, trace_costs
@@ -15,14 +16,16 @@ from hedgerow.analysis.describe.queueing import Queueing, queueing_of
 from hedgerow.analysis.describe.tail import Tail, tail_of
 from hedgerow.analysis.describe.traces import Traces, traces_of
 from hedgerow.analysis.ingest.problems import Problems
-from hedgerow.analysis.quantiles import Interval, p99_interval, quantiles_of
+from hedgerow.analysis.p99 import P99Interval, p99_interval
+from hedgerow.analysis.quantiles import quantiles_of
 from hedgerow.analysis.trace import KeyCount, Trace
 from hedgerow.cost.prices import Price, PriceBook
-from hedgerow.statistics.quantiles import Quantiles
+from hedgerow.statistics.quantiles import SHARES, Quantiles
 
 __all__ = ["FLAGGED_FROM", "Analysis", "KeyReport", "Question", "Spread", "analyze", "describe", "describe_key"]
 
 FLAGGED_FROM = 5.0
+NONE = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +42,33 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Percentiles in seconds, and how sure the p99 is."""
+    """Percentiles in seconds, and how sure the p99 is. censored: failed calls among them, which took at least as long as they
+    ran. at_least_s: what the first percentile is at least that lies past the longest answered call, and is None therefore."""
 
     quantiles: Quantiles
-    p99_interval: Interval | None
+    p99_interval: P99Interval | None
+    censored: int = 0
+    at_least_s: float | None = None
+
+    @property
+    def p99_at_least(self) -> float | None:
+        """The p99, or what it is at least."""
+        return self.at_least_s if self.quantiles.p99 is None else self.quantiles.p99
 
     @property
     def tail_ratio(self) -> float | None:
-        """p99 ÷ p50."""
-        p50, p99 = self.quantiles.p50, self.quantiles.p99
+        """p99 ÷ p50; at least, where the p99 is known to be at least something."""
+        p50, p99 = self.quantiles.p50, self.p99_at_least
         return p99 / p50 if p50 and p99 is not None else None
 
     def as_dict(self) -> dict[str, object]:
         """JSON-ready."""
-        return {**self.quantiles.as_dict(), "p99_interval": self.p99_interval}
+        cut: dict[str, object] = {"censored": self.censored} if self.censored else {}
+        if self.at_least_s is not None:
+            cut["at_least"] = self.at_least_s
+        sure = self.p99_interval
+        less: dict[str, object] = {"covers": "less"} if sure is not None and sure.covers_less else {}
+        return {**self.quantiles.as_dict(), **cut, "p99_interval": None if sure is None else sure.ends, **less}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,11 +164,17 @@ def describe(
     for count in counts:
         calls = trace.calls(count.name)
         found.append(describe_key(calls, count, question))
-        for caution in cautions_about(calls, count.errors):
+        for caution in (*cautions_about(calls, count.errors), *_few_spells(found[-1][0])):
             problems.caution(f"{count.name}: {caution}")
     # A provider that queues one model in waves may queue the others in the same waves, less clearly.
     waves = {report.name.provider: report.queueing.wave for report, _ in found if report.queueing.wave}
     return [(_with_wave(trace, report, waves.get(report.name.provider)), price) for report, price in found]
+
+
+def _few_spells(report: KeyReport) -> Iterator[str]:
+    sure = None if report.full_response is None else report.full_response.p99_interval
+    if sure is not None and sure.together and sure.covers_less:
+        yield "slow calls come together, in too few spells for certainty: the interval of the p99 covers less than 95 %"
 
 
 def describe_key(calls: Calls, count: KeyCount, question: Question) -> tuple[KeyReport, Price | None]:
@@ -164,7 +186,7 @@ def describe_key(calls: Calls, count: KeyCount, question: Question) -> tuple[Key
         n=count.n,
         errors=count.errors,
         first_token=_spread(first),
-        full_response=_spread(whole),
+        full_response=_spread(whole, calls.failed_s[~calls.ok & np.isfinite(calls.failed_s)]),
         queueing=queueing_of(calls),
         tail=tail_of(calls),
         stalls=stalls_of(calls, turns=question.turns, parallel=question.parallel, stall_s=question.stall_s),
@@ -180,9 +202,21 @@ def _with_wave(trace: Trace, report: KeyReport, wave: int | None) -> KeyReport:
     return replace(report, queueing=queueing_of(trace.calls(report.name), wave))
 
 
-def _spread(seconds: Column) -> Spread | None:
+def _spread(seconds: Column, failed_s: Column = NONE) -> Spread | None:
+    """Of calls in order of time, NaN for one that failed. failed_s: how long those ran that did."""
     quantiles = quantiles_of(seconds)
-    return Spread(quantiles=quantiles, p99_interval=p99_interval(seconds)) if quantiles.n else None
+    if not quantiles.n or quantiles.p50 is None:
+        return None
+    cut = failed_s[failed_s >= quantiles.p50]  # one that failed sooner says nothing of how long it would have taken
+    if not len(cut):
+        return Spread(quantiles=quantiles, p99_interval=p99_interval(seconds))
+    found, at_least_s = censored_quantiles(seconds[np.isfinite(seconds)], cut, SHARES)
+    return Spread(
+        quantiles=Quantiles.at(found, quantiles.n),
+        p99_interval=None if found[SHARES.index(0.99)] is None else p99_interval(seconds),
+        censored=len(cut),
+        at_least_s=at_least_s,
+    )
 
 
 def _usual_input(calls: Calls) -> float:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hedgerow.analysis.calls import Calls, Column
+from hedgerow.analysis.censored import hung
 
 __all__ = ["cautions_about"]
 
@@ -20,6 +21,7 @@ def cautions_about(calls: Calls, errors: int) -> list[str]:
     found = [
         _milliseconds(total),
         _survivors(len(calls), errors),
+        _cut_off(calls),
         _timeouts(total),
         _pile(total),
         _whole_seconds(calls),
@@ -41,6 +43,18 @@ def _survivors(n: int, errors: int) -> str | None:
     if n >= FEWEST_CALLS and not errors:
         return f"none of {n:,} calls failed: if failed calls were not logged, the worst of the tail is missing"
     return None
+
+
+def _cut_off(calls: Calls) -> str | None:
+    """Failed calls that ran long: the very tail that a backup is for."""
+    cut = calls.failed_s[hung(calls, np.where(calls.ok, calls.total_s, np.nan))]
+    if not len(cut):
+        return None
+    n = f"{len(cut):,} failed call{'s' if len(cut) > 1 else ''} ran for {cut.min():.1f} s or longer"
+    limit_s = float(np.median(cut))
+    if len(cut) >= 3 and (np.abs(cut - limit_s) < WITHIN_S).mean() > 0.5:
+        n += f", most of them {limit_s:.0f} s, as a time-out makes it"
+    return f"{n}: percentiles count that as the least they would have taken"
 
 
 def _timeouts(total: Column) -> str | None:
@@ -65,7 +79,7 @@ def _pile(total: Column) -> str | None:
         return None
     edges = np.arange(logs.min() - NEIGHBOURS * PILE_WIDTH, logs.max() + NEIGHBOURS * PILE_WIDTH, PILE_WIDTH)
     counts, _ = np.histogram(logs, bins=edges)
-    around = np.convolve(counts, np.ones(2 * NEIGHBOURS + 1), mode="same") - counts
+    around = np.convolve(np.pad(counts, NEIGHBOURS), np.ones(2 * NEIGHBOURS + 1), mode="valid") - counts
     piled = (counts >= LEAST_PILE) & (counts > PILE_TIMES * np.maximum(around / (2 * NEIGHBOURS), 0.5))
     if not piled.any():
         return None

@@ -29,10 +29,12 @@ class Odds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stalls:
-    """Responses longer than the threshold. per_day: None where the log does not span an hour."""
+    """Responses longer than the threshold; failed calls that ran longer than it are some of them, `failed` of n. per_day: None
+    where the log does not span an hour."""
 
     threshold_s: float
     n: int
+    failed: int
     slowest_s: float
     per_day: float | None
     turns: Odds
@@ -44,13 +46,16 @@ def stalls_of(calls: Calls, *, turns: int, parallel: int, stall_s: float | None)
     answered = calls.ok & np.isfinite(calls.total_s)
     if not answered.any():
         return None
-    total = calls.total_s[answered]
-    threshold = STALL_TIMES_MEDIAN * float(np.median(total)) if stall_s is None else stall_s
+    usual = float(np.median(calls.total_s[answered]))
+    threshold = STALL_TIMES_MEDIAN * usual if stall_s is None else stall_s
+    counted = answered | (calls.failed_s > threshold)
+    total = np.where(answered, calls.total_s, calls.failed_s)[counted]
     stalled = total > threshold
-    days = _days(calls.t_start[answered]) if calls.timed else None
+    days = _days(calls.t_start[counted]) if calls.timed else None
     return Stalls(
         threshold_s=threshold,
         n=int(stalled.sum()),
+        failed=int((stalled & ~calls.ok[counted]).sum()),
         slowest_s=float(total.max()),
         per_day=float(stalled.sum()) / days if days is not None and days * 24 >= 1 else None,
         turns=_odds(stalled, turns, threshold),

@@ -79,8 +79,10 @@ def _judged(staged: Staged, log: Format) -> str:
     skip = _first({reason: condition.sql for reason, condition in log.skip.items()})
     read = f"select line_, {columns}{notices}, {skip} as skipped from (select line_{fields} from ({staged.source}))"
     return (
-        f"select * exclude (skipped, provider, ttft_s, total_s), coalesce(provider, {PROVIDER_OF_MODEL}, '') as provider, "
+        "select * exclude (skipped, provider, ttft_s, total_s, failed_s), "
+        f"coalesce(provider, {PROVIDER_OF_MODEL}, '') as provider, "
         "case when ok then ttft_s end as ttft_s, case when ok then total_s end as total_s, "
+        "case when not ok and total_s > 0 then total_s end as failed_s, "
         f"coalesce(skipped, {_first(SENSELESS)}) as reason from ({read})"
     )
 

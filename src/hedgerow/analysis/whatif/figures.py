@@ -7,7 +7,8 @@ from math import inf, isnan
 import numpy as np
 
 from hedgerow.analysis.calls import Column
-from hedgerow.analysis.quantiles import Interval, quantiles_of
+from hedgerow.analysis.p99 import Interval
+from hedgerow.analysis.quantiles import quantiles_of
 from hedgerow.analysis.whatif.raced import Field, Raced
 from hedgerow.analysis.whatif.resample import Resamples, interval
 from hedgerow.statistics.quantiles import Quantiles

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.analysis.calls import Calls, Column, Flags
+from hedgerow.analysis.censored import hung
 from hedgerow.analysis.lengths import expected_total_s
 
 __all__ = ["Parts", "joined", "parts_of"]
@@ -89,15 +90,20 @@ class Parts:
 
 
 def parts_of(calls: Calls) -> Parts:
-    """Of one key's calls, of which at least one was answered. Output tokens that are unknown count as the key's median."""
+    """Of one key's calls, of which at least one was answered. Output tokens that are unknown count as the key's median. A failed
+    call that ran long counts as answered when it failed: that is the least it would have taken."""
     whole_known = _share(~np.isnan(calls.total_s), calls.ok) > 0.5
-    total = calls.total_s if whole_known else calls.ttft_s
-    good = calls.ok & ~np.isnan(total)
-    output, length_known = _outputs(calls, good)
-    first_token_known = _share(~np.isnan(calls.ttft_s), good) > MOSTLY
+    answered_s = calls.total_s if whole_known else calls.ttft_s
+    hanging = hung(calls, answered_s)
+    total = np.where(hanging, calls.failed_s, answered_s)
+    answered = calls.ok & ~np.isnan(total)
+    good = answered | hanging
+    output, length_known = _outputs(calls, answered)
+    first_token_known = _share(~np.isnan(calls.ttft_s), answered) > MOSTLY
     if first_token_known:
         usual_first = float(np.median(calls.ttft_s[good & ~np.isnan(calls.ttft_s)]))
         first = np.minimum(np.where(np.isnan(calls.ttft_s), usual_first, calls.ttft_s), total)
+        first = np.where(hanging, total, first)  # nothing came of it
         pace = (total - first) / output
         usual_pace = float(np.median(pace[good]))
         regular = np.minimum(pace, MOST_PACE * usual_pace)

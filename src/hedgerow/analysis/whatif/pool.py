@@ -47,7 +47,7 @@ def pool_of(trace: Trace) -> Pool:
 
 
 def _together(parts: list[Calls]) -> Calls:
-    columns = ("t_start", "ttft_s", "total_s", "input_tokens", "output_tokens", "cached_tokens", "cost_usd")
+    columns = ("t_start", "ttft_s", "total_s", "input_tokens", "output_tokens", "cached_tokens", "cost_usd", "failed_s")
     joint = {name: np.concatenate([getattr(each, name) for each in parts]) for name in columns}
     ok = np.concatenate([each.ok for each in parts])
     return Calls(name=KeyName(provider="", model=""), timed=True, ok=ok, **joint)

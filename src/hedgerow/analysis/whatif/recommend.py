@@ -1,11 +1,30 @@
 """The settings a what-if recommends, as TOML to paste: the budget, and a prior so that a fresh process need not learn first."""
 
+import re
+from collections.abc import Sequence
+
 import numpy as np
 
-from hedgerow.analysis.calls import Calls
+from hedgerow.analysis.calls import Calls, KeyName
+from hedgerow.analysis.censored import HUNG_TIMES_MEDIAN
 from hedgerow.analysis.whatif.parts import Parts
 
-__all__ = ["recommended_toml"]
+__all__ = ["policy_names", "recommended_toml"]
+
+NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9]+")
+MOST_OF_A_NAME = 40
+
+
+def policy_names(keys: Sequence[KeyName]) -> list[str]:
+    """What the keys' policies are called in one file, each by a name of its own: letters, digits and -, as bare TOML keys."""
+    found = list[str]()
+    for key in keys:
+        plain = NOT_IN_A_NAME.sub("-", str(key)).strip("-").lower()[:MOST_OF_A_NAME].rstrip("-") or "recommended"
+        name, number = plain, 2
+        while name in found:
+            name, number = f"{plain}-{number}", number + 1
+        found.append(name)
+    return found
 
 
 def recommended_toml(name: str, budget: float, parts: Parts, calls: Calls) -> str:
@@ -13,7 +32,10 @@ def recommended_toml(name: str, budget: float, parts: Parts, calls: Calls) -> st
     good = parts.answered
     usual_first, usual_pace = float(np.median(parts.usual_first_s[good])), float(np.median(parts.usual_pace_s[good]))
     lateness = (parts.total_s - parts.usual_first_s - parts.output_tokens * parts.usual_pace_s)[good]
-    lag = max(float(np.quantile(lateness, 1 - budget)), 0.1 * usual_first, 0.01)
+    # Of the calls that do not hang: where more of them hang than the budget pays for, the quantile would be the hang itself.
+    total = parts.total_s[good]
+    usual = lateness[total < HUNG_TIMES_MEDIAN * np.median(total)]
+    lag = max(float(np.quantile(usual, 1 - budget)), 0.1 * usual_first, 0.01)
     lines = [f"[policy.{name}]", f"budget = {budget:g}"]
     if not _streamed(calls):
         lines.append("upstream_stream = true   # so that late can be told from long")

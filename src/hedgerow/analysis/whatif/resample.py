@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hedgerow.analysis.calls import Column
-from hedgerow.analysis.quantiles import Interval
+from hedgerow.analysis.p99 import Interval
 
 __all__ = ["Resamples", "interval"]
 

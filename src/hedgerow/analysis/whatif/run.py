@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hedgerow.analysis.calls import Calls, Column, KeyName
+from hedgerow.analysis.censored import HUNG_TIMES_MEDIAN
 from hedgerow.analysis.describe.analyze import KeyReport, Question, describe, describe_key
 from hedgerow.analysis.describe.cautions import cautions_about
 from hedgerow.analysis.ingest.problems import Problems
@@ -15,7 +16,7 @@ from hedgerow.analysis.whatif.parts import Parts, parts_of
 from hedgerow.analysis.whatif.policies import Contest, Look, lag_policies
 from hedgerow.analysis.whatif.pool import pool_of
 from hedgerow.analysis.whatif.raced import Field, Prices
-from hedgerow.analysis.whatif.recommend import recommended_toml
+from hedgerow.analysis.whatif.recommend import policy_names, recommended_toml
 from hedgerow.analysis.whatif.reprice import Elsewhere, Repriced, repriced
 from hedgerow.analysis.whatif.verdict import Inputs, Verdict, verdict_of
 from hedgerow.cost.prices import Price
@@ -34,7 +35,8 @@ FAR_S = 300.0  # neighbours further away in time may have met another weather
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How to ask. backup: the key whose calls stand for backups, None = the call's own key. same_provider: of a pool, backups
-    stay at the call's provider. reprice: other models and tiers to price by. seed: of every draw."""
+    stay at the call's provider. reprice: other models and tiers to price by. called: the recommended policy's name. seed: of
+    every draw."""
 
     question: Question
     look: Look = field(default_factory=Look)
@@ -42,6 +44,7 @@ class Options:
     same_provider: bool = False
     by_segment: bool = False
     reprice: tuple[Elsewhere, ...] = ()
+    called: str = "recommended"
     seed: int = 1
 
 
@@ -82,10 +85,12 @@ def what_if(trace: Trace, problems: Problems, options: Options) -> list[KeyWhatI
     rows, look = trace.rows(), options.look
     described = describe(trace, trace.key_counts(by_segment=options.by_segment), options.question, problems)
     found = list[KeyWhatIf]()
-    for report, price in described:
+    names = policy_names([report.name for report, _ in described])
+    for (report, price), called in zip(described, names, strict=True):
         most = max(FEWEST_SIMULATED, look.most_simulated * report.n // rows)
         share = replace(look, twice=look.twice and rows <= LOOKED_AT_TWICE_UP_TO, most_simulated=most)
-        found.append(_own_key(trace.calls(report.name), (report, price), replace(options, look=share), backup))
+        asked = replace(options, look=share, called=called)
+        found.append(_own_key(trace.calls(report.name), (report, price), asked, backup))
     return found
 
 
@@ -179,7 +184,7 @@ def _result(
     toml = None
     if verdict.policy is not None:
         budget = float(verdict.policy.policy.partition(":")[2])
-        toml = recommended_toml("recommended", budget, parts, calls)
+        toml = recommended_toml(options.called, budget, parts, calls)
     return KeyWhatIf(
         report=report,
         verdict=verdict,
@@ -213,7 +218,13 @@ def _neighbourhood(calls: Calls) -> str:
 
 
 def _further_assumptions(calls: Calls, parts: Parts, contest: Contest, price: Price | None) -> list[str]:
-    found = ["lag: no token times in the log; between even decoding and each stall as one silence"]
+    found = list[str]()
+    if hanging := int(parts.answered[~calls.ok].sum()):
+        found.append(
+            f"{hanging:,} failed calls that ran {HUNG_TIMES_MEDIAN:g} × the median or longer count as answered when they failed: "
+            "the least that they would have taken"
+        )
+    found.append("lag: no token times in the log; between even decoding and each stall as one silence")
     if not parts.first_token_known:
         found.append("lag: no first-token times in the log; a slow call is slow from its start to its end")
     if not parts.length_known:

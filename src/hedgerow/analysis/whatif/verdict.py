@@ -118,7 +118,8 @@ def _hung(report: KeyReport, best: PolicyFigures) -> str | None:
     hangs = stalls.n >= FEWEST_HUNG and stalls.slowest_s >= HUNG_TIMES_MEDIAN * whole.quantiles.p50
     if not hangs or best.p99_cut < HUNG_CUT:
         return None
-    usual = whole.quantiles.p50
+    usual, failed = whole.quantiles.p50, f" ({stalls.failed} of them until they failed)" if stalls.failed else ""
     return (
-        f"{stalls.n} of {whole.quantiles.n:,} calls hung, up to {stalls.slowest_s:.0f} s where {usual:.1f} s is usual"
+        f"{stalls.n} of {whole.quantiles.n + stalls.failed:,} calls hung{failed}, up to {stalls.slowest_s:.0f} s where "
+        f"{usual:.1f} s is usual"
     )

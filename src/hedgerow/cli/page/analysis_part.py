@@ -60,18 +60,27 @@ def _row(key: KeyReport) -> list[str]:
 
 
 def _p50_p99(spread: Spread | None) -> tuple[str, str]:
-    return (UNKNOWN, UNKNOWN) if spread is None else (seconds(spread.quantiles.p50), seconds(spread.quantiles.p99))
+    return (UNKNOWN, UNKNOWN) if spread is None else (seconds(spread.quantiles.p50), _p99(spread))
+
+
+def _p99(spread: Spread) -> str:
+    at_least = "≥ " if spread.quantiles.p99 is None and spread.at_least_s is not None else ""
+    return at_least + seconds(spread.p99_at_least)
 
 
 def _interval(spread: Spread | None) -> str:
-    return UNKNOWN if spread is None or spread.p99_interval is None else pair_range(*spread.p99_interval, digits=2)
+    if spread is None or spread.p99_interval is None:
+        return UNKNOWN
+    sure = spread.p99_interval
+    return f"{'≈ ' if sure.covers_less else ''}{pair_range(*sure.ends, digits=2)}"
 
 
 def _span(key: KeyReport) -> Span | None:
     spread = key.full_response or key.first_token
-    if spread is None or not spread.quantiles.p50 or spread.quantiles.p99 is None:
+    if spread is None or not spread.quantiles.p50 or spread.p99_at_least is None:
         return None
-    return Span(str(key.name), spread.quantiles.p50, spread.quantiles.p99, spread.p99_interval, key.flagged)
+    ends = None if spread.p99_interval is None else spread.p99_interval.ends
+    return Span(str(key.name), spread.quantiles.p50, spread.p99_at_least, ends, key.flagged)
 
 
 def _traces(analysis: Analysis) -> Html | None:
@@ -95,7 +104,9 @@ def _section(key: KeyReport) -> Html:
     rows = [
         [
             name,
-            *(seconds(getattr(spread.quantiles, each)) for each in ("p50", "p90", "p95", "p99", "p999")),
+            *(seconds(getattr(spread.quantiles, each)) for each in ("p50", "p90", "p95")),
+            _p99(spread),
+            seconds(spread.quantiles.p999),
             _interval(spread),
         ]
         for name, spread in (("first token", key.first_token), ("whole response", key.full_response))
@@ -114,8 +125,9 @@ def _sentences(key: KeyReport) -> list[str]:
     said, stalls, tail = list[str](), key.stalls, key.tail
     if stalls is not None:
         per_day = "" if stalls.per_day is None else f", {stalls.per_day:.1f} a day"
+        failed = f" ({count(stalls.failed)} ended in failure)" if stalls.failed else ""
         said.append(
-            f"{count(stalls.n)} stalls longer than {seconds(stalls.threshold_s)} s{per_day}; the longest took "
+            f"{count(stalls.n)} stalls longer than {seconds(stalls.threshold_s)} s{failed}{per_day}; the longest took "
             f"{seconds(stalls.slowest_s)} s. The odds of meeting one: {share(stalls.turns.chance, 1)} in {stalls.turns.n} "
             f"calls in a row, {share(stalls.parallel.chance, 1)} in {stalls.parallel.n} at once."
         )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.calls_by_hand import calls_of
+from tests.unit.analysis.describe.queueing_kinds import NOTHING_QUEUES, QUEUES, Kind
 
 from hedgerow.analysis.describe.queueing import queueing_of
 
@@ -85,3 +86,39 @@ def test_calls_one_after_the_other_tell_nothing_of_a_queue() -> None:
 
 def test_nothing_answered_tells_nothing() -> None:
     assert queueing_of(calls_of([1.0] * 100, ok=[False] * 100)).queues is None
+
+
+LOGS = 20
+
+
+def said(kind: Kind, n: int) -> int:
+    """In how many logs of this kind a queue is said."""
+    return sum(queueing_of(kind(np.random.default_rng(seed), n)).queues is True for seed in range(LOGS))
+
+
+@pytest.mark.parametrize("n", [100, 400, 3000])
+def test_false_alarms_are_fewer_than_one_in_twenty(n: int) -> None:
+    alarms = {name: said(kind, n) for name, kind in NOTHING_QUEUES.items()}
+    assert sum(alarms.values()) <= 0.05 * LOGS * len(alarms), alarms
+    assert max(alarms.values()) <= 0.15 * LOGS, alarms  # of twenty logs: three would be bad luck at one in twenty
+
+
+@pytest.mark.parametrize("n", [400, 3000])
+def test_a_queue_is_seen_in_four_logs_of_five(n: int) -> None:
+    seen = {name: said(kind, n) for name, kind in QUEUES.items()}
+    assert sum(seen.values()) >= 0.9 * LOGS * len(seen), seen
+    assert min(seen.values()) >= 0.7 * LOGS, seen
+
+
+def test_calls_with_longer_inputs_in_busy_times_are_no_queue() -> None:
+    rng = np.random.default_rng(3)
+    start = np.cumsum(rng.exponential(1.0, 2000))
+    crowd = np.arange(2000) % 20 < 8  # every twenty calls, eight come at once, with ten times the input
+    start[crowd] = np.repeat(start[::20], 8)
+    inputs = np.where(crowd, 20_000.0, 2_000.0) * rng.lognormal(0, 0.1, 2000)
+    first = 0.3 + inputs * 1e-4 * rng.lognormal(0, 0.1, 2000)
+    order = np.argsort(start, kind="stable")
+    columns = {"t_start": start[order], "ttft_s": first[order], "input_tokens": inputs[order]}
+    assert queueing_of(calls_of((first + 2.0)[order], **columns)).queues is False
+    del columns["input_tokens"]  # the control: then nothing tells them from a queue
+    assert queueing_of(calls_of((first + 2.0)[order], **columns)).queues is True

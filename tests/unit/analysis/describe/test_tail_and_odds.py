@@ -7,7 +7,8 @@ from tests.calls_by_hand import calls_of
 from hedgerow.analysis.describe.hours import hours_of
 from hedgerow.analysis.describe.odds import stalls_of
 from hedgerow.analysis.describe.tail import tail_of
-from hedgerow.analysis.quantiles import p99_interval, quantiles_of
+from hedgerow.analysis.p99 import p99_interval
+from hedgerow.analysis.quantiles import quantiles_of
 
 
 def test_a_tail_of_long_answers_goes_away_when_lengths_are_compared() -> None:
@@ -98,8 +99,10 @@ def test_the_interval_of_a_p99_covers_it_also_where_slow_calls_come_in_runs(toge
         slow = np.repeat(rng.random(n // together) < 0.02, together)
         # A slow call takes 5 s and more, exponentially: half of the 2 % lie beyond 10 s.
         seconds = np.where(slow, 5 + rng.exponential(5 / np.log(2), n), 1 + rng.random(n))
-        low, high = p99_interval(seconds) or (np.nan, np.nan)
-        covered += low <= true_p99 <= high
+        found = p99_interval(seconds)
+        assert found is not None
+        covered += found.low <= true_p99 <= found.high
+        assert found.together == (together > 1) or not found.covers_less
     assert covered / logs >= 0.9
 
 
