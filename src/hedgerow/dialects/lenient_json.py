@@ -65,8 +65,13 @@ def written(value: object) -> bytes:
 
 
 def written_length(value: object) -> int:
-    """About how many characters a value has as JSON. Never raises: what cannot be written is measured as Python prints it."""
+    """About how many characters a value has as JSON. Never raises: what cannot be written is measured as Python prints it,
+    and what is nested deeper than that goes (hundreds of levels) is not measured."""
     try:
         return len(orjson.dumps(value))
-    except TypeError:  # a lone surrogate, or a number beyond 64 bits
+    except TypeError:  # a lone surrogate, a number beyond 64 bits, or nested deeper than orjson goes
+        pass
+    try:
         return len(str(value))
+    except RecursionError:
+        return 0
