@@ -1,9 +1,10 @@
 """What a request asks for: read within limits, admitted, understood and routed. Or refused, with the reason."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hedgerow.call_context import CallContext
+from hedgerow.cost.counted import NO_COST, SetAside
 from hedgerow.dialects.lenient_json import is_object, loads_or_none
 from hedgerow.dialects.registry import GENERIC, dialect_for
 from hedgerow.gateway.addresses import Address
@@ -11,7 +12,7 @@ from hedgerow.gateway.apis import APIS, Api, Trouble
 from hedgerow.gateway.client import Client, Refused
 from hedgerow.gateway.client_keys import ClientKey, presented_key
 from hedgerow.gateway.door import head_of
-from hedgerow.gateway.estimate import costs_nothing, most_usd
+from hedgerow.gateway.estimate import costs_nothing, most_of
 from hedgerow.gateway.headers import RequestHeaders
 from hedgerow.gateway.house import House
 from hedgerow.gateway.recognition import Recognised, recognised
@@ -97,8 +98,8 @@ class Asking:
             client_key=None if owner is None else owner.name,
             trace_id=None if trace is None else trace.trace_id,
         )
-        if owner is not None and owner.has_a_limit and not costs_nothing(wire):
-            self._reserve(owner, most_usd(route, model, facts, len(body), house.clock.utc()))
+        if owner is not None:
+            said = replace(said, set_aside=self._set_aside(owner, wire, route, facts, model))
         return Asked(
             api=self.api,
             address=address,
@@ -150,10 +151,20 @@ class Asking:
             raise Refused(Trouble(404, message, "no_route"))
         return route
 
-    def _reserve(self, owner: ClientKey, usd: float | None) -> None:
-        """Set aside what it may cost: the last step, since whoever is refused after it would never give it back."""
-        if (trouble := owner.reserve(self.id, usd)) is not None:
+    def _set_aside(
+        self, owner: ClientKey, wire: WireRequest, route: Route, facts: RequestFacts, model: str | None
+    ) -> SetAside | None:
+        """What it may cost, taken from the key's day; None where that is not counted. The last step, since whoever is refused
+        after it would never give it back. Raises Refused."""
+        if costs_nothing(wire):
+            return NO_COST
+        if not owner.has_a_limit:
+            return None
+        most = most_of(route, model, facts, len(wire.body or b""), self._house.clock.utc())
+        if (trouble := owner.reserve(self.id, None if most is None else most.usd)) is not None:
             raise Refused(trouble, [(b"retry-after", b"1")] if trouble.status == 429 else ())
+        unknown_usd = owner.section.unknown_cost_usd or 0.0
+        return most or SetAside(usd=unknown_usd, attempt_usd=unknown_usd, output_tokens=1)
 
     def _deadline_s(self, wire: WireRequest) -> float | None:
         """`hedgerow-deadline-ms`. Raises Refused for what is no time."""
