@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from hedgerow.call_context import CallContext
 from hedgerow.cost.counted import NO_COST, SetAside
-from hedgerow.dialects.lenient_json import is_object, loads_or_none
+from hedgerow.dialects.lenient_json import MOST_VALUES, is_object, loads_or_none
 from hedgerow.dialects.registry import GENERIC, dialect_for
 from hedgerow.gateway.addresses import Address
 from hedgerow.gateway.apis import APIS, Api, Trouble
@@ -18,7 +18,7 @@ from hedgerow.gateway.headers import RequestHeaders
 from hedgerow.gateway.house import House
 from hedgerow.gateway.models_asked import models_asked
 from hedgerow.gateway.recognition import Recognised, recognised
-from hedgerow.gateway.request_body import LARGE_BYTES, MOST_VALUES, plain_body
+from hedgerow.gateway.request_body import LARGE_BYTES, plain_body
 from hedgerow.gateway.routes import Route
 from hedgerow.gateway.tracing import TraceParent
 from hedgerow.gateway.upstream import is_a_call

@@ -1,22 +1,19 @@
 """A request's body as it is judged and sent on: decoded, and not so nested that looking at it would hold others up."""
 
 import asyncio
-import re
 import zlib
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
+from hedgerow.dialects.lenient_json import MOST_VALUES, is_crowded
 from hedgerow.gateway.apis import Trouble
 from hedgerow.gateway.client import Refused, too_large
 from hedgerow.gateway.headers import RequestHeaders
 
-__all__ = ["LARGE_BYTES", "MOST_VALUES", "plain_body"]
+__all__ = ["LARGE_BYTES", "plain_body"]
 
 LARGE_BYTES = 262_144  # from here on work that goes over a whole body is done in a thread
-# Objects, lists and fields: a million empty objects take 0.1 s to parse and 3 s to look at. The longest prompts have 8 MB.
-MOST_VALUES = 1_000_000
-SPACED_FIELD = re.compile(rb'"[ \t\r\n]++:')
 Result = TypeVar("Result")
 GZIP_OR_ZLIB, RAW_DEFLATE = 47, -15
 PIECE_BYTES = 65_536  # what is decoded at once: what follows a member's end is copied with each member
@@ -50,7 +47,7 @@ async def plain_body(body: bytes, headers: RequestHeaders, limit_bytes: int) -> 
             allowed = [(b"accept-encoding", ", ".join(names).encode())]
             raise Refused(Trouble(415, f"bodies may come plain, or as {known}", "unsupported_encoding"), allowed)
         body = await _run(len(body), lambda: _decoded(body, opened, limit_bytes))
-    if len(body) > MOST_VALUES and await _run(len(body), lambda: _has_too_many_values(body)):
+    if len(body) > MOST_VALUES and await _run(len(body), lambda: is_crowded(body)):
         raise Refused(Trouble(400, f"the body has more than {MOST_VALUES} objects, lists or fields", "too_many_values"))
     if not coding:
         return body, headers
@@ -59,12 +56,6 @@ async def plain_body(body: bytes, headers: RequestHeaders, limit_bytes: int) -> 
 
 async def _run(size: int, work: Callable[[], Result]) -> Result:
     return work() if size < LARGE_BYTES else await asyncio.to_thread(work)
-
-
-def _has_too_many_values(body: bytes) -> bool:
-    if body.count(b"{") + body.count(b"[") > MOST_VALUES:
-        return True
-    return body.count(b'":') + len(SPACED_FIELD.findall(body)) > MOST_VALUES
 
 
 def _decoded(body: bytes, opened: Callable[[bytes], _Decoder], limit_bytes: int) -> bytes:
