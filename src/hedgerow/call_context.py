@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
+from hedgerow.cost.counted import SetAside
 from hedgerow.errors import SettingError
 
 __all__ = ["CallContext", "context", "current_context", "said_of_call"]
@@ -14,7 +15,8 @@ __all__ = ["CallContext", "context", "current_context", "said_of_call"]
 class CallContext:
     """segment: class of the caller. deadline_s: after so many seconds the answer is of no use. hedge: False = never hedge.
 
-    What a gateway adds for the record: id: of the event, None = a new one; route, client_key: their names; trace_id: W3C.
+    What a gateway adds for the record: id: of the event, None = a new one; route, client_key: their names; trace_id: W3C;
+    set_aside: of the client key's day, None = nothing is counted.
     """
 
     segment: str | None = None
@@ -24,6 +26,7 @@ class CallContext:
     route: str | None = None
     client_key: str | None = None
     trace_id: str | None = None
+    set_aside: SetAside | None = None
 
 
 NOTHING_SAID = CallContext()

@@ -176,6 +176,9 @@ class _Items:
             return b""
         return ITEM
 
+    def grew(self, more_bytes: int) -> None:
+        """It does not."""
+
     async def close(self) -> None:
         more: Any = self._more
         if more is not None and hasattr(more, "aclose"):

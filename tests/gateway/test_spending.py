@@ -12,6 +12,7 @@ import pytest
 from tests.gateway.raw_client import CHAT
 from tests.gateway.running import Running
 from tests.gateway.upstreams import Bare, answer, bare_upstream
+from tests.sdk.racing import eventually
 
 from hedgerow.clock import ManualClock
 from hedgerow.gateway.client_keys import ClientKey, digest_of
@@ -200,3 +201,104 @@ async def test_a_restart_keeps_what_was_spent_at_unknown_prices_too(start: Start
         second = await start({"max_backups": 0}, **settings)
         assert (await ask(second, "/v1/chat/completions", unpriced)).status_code == 429
         assert len(provider.asked) == 2
+
+
+NOTHING = b'{"object":"list","data":[]}'
+FREE = [("GET", "/v1/models"), ("POST", "/v1/moderations"), ("DELETE", "/v1/files/f"), ("POST", "/v1/files")]
+
+
+@pytest.mark.parametrize("limit", [{"usd_per_day": 2.5}, {}])
+async def test_a_restart_counts_nothing_for_calls_that_cost_nothing(
+    start: Start, tmp_path: Path, limit: dict[str, float]
+) -> None:
+    """limit: of the key before the restart; free calls are free, whether or not anything was counted then."""
+    async with bare_upstream() as provider:
+        provider.answers = [answer(NOTHING, "content-type: application/json")]
+        named = {name: value for name, value in key(unknown_cost_usd=2.0).items() if name != "usd_per_day"}
+        settings: dict[str, Any] = {
+            "target": [{"name": "t", "dialect": "openai", "base_url": provider.url, "api_key": "k"}],
+            "route": [{"path": "*", "targets": ["t"], "policy": "soon"}],
+            "client_key": [named | limit],
+            "gateway": {"listen": "127.0.0.1:0", "events": f"sqlite:///{tmp_path}/events.db"},
+        }
+        first = await start({"max_backups": 0}, **settings)
+        for method, path in FREE * 2:
+            assert (await ask(first, path, CHAT, method)).status_code == 200
+        assert [event.counted_usd for event in first.hedger.events] == [0.0] * 8
+        await first.close()
+        second = await start({"max_backups": 0}, **settings | {"client_key": [key(unknown_cost_usd=2.0)]})
+        owner = second.house.keyring.owner_of("hr-secret")
+        assert owner is not None
+        assert owner.reserve("e", 2.49) is None
+        assert owner.reserve("f", 0.02) is not None
+        assert owner.retry_after_s == 0.0
+
+
+async def test_a_restart_counts_what_was_counted_before_it(start: Start, tmp_path: Path) -> None:
+    async with bare_upstream() as provider:
+        provider.answers = [answer(USED.replace(b',"usage":%b', b""), "content-type: application/json")]
+        settings: dict[str, Any] = {
+            "target": [{"name": "t", "dialect": "openai", "base_url": provider.url, "api_key": "k"}],
+            "route": [{"path": "*", "targets": ["t"], "policy": "soon"}],
+            "client_key": [key()],
+            "price": PRICE,
+            "gateway": {"listen": "127.0.0.1:0", "events": f"sqlite:///{tmp_path}/events.db"},
+        }
+        first = await start({"max_backups": 0}, **settings)
+        for _ in range(2):
+            assert (await ask(first, *DIALECTS["openai"])).status_code == 200
+            list(first.hedger.events)
+        before = first.house.keyring.owner_of("hr-secret")
+        await first.close()
+        second = await start({"max_backups": 0}, **settings)
+        after = second.house.keyring.owner_of("hr-secret")
+        assert before is not None
+        assert after is not None
+        assert 2.0 < before._spent_usd == pytest.approx(after._spent_usd)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "times"),
+    [
+        ("/v1/chat/completions", {"max_tokens": 1_000, "n": 100}, 100),
+        ("/v1/chat/completions", {"max_tokens": 1_000, "n": "100"}, 100),
+        ("/v1/chat/completions", {"max_tokens": 1_000, "best_of": 20, "n": 2}, 20),
+        ("/v1/chat/completions", {"max_completion_tokens": 1, "max_tokens": 100_000}, 100),
+        ("/v1/chat/completions", {"max_tokens": 1, "n_predict": 100_000}, 100),
+        ("/v1/chat/completions", {"max_tokens": "100000"}, 100),
+        ("/v1/messages", {"max_tokens": "100000"}, 100),
+        ("/v1/responses", {"max_output_tokens": "100000"}, 100),
+        ("/v1beta/models/m:generateContent", {"generationConfig": {"maxOutputTokens": "100000"}}, 100),
+        ("/v1beta/models/m:generateContent", {"generation_config": {"max_output_tokens": 100, "candidate_count": 8}}, 0.8),
+    ],
+)  # fmt: skip
+async def test_all_that_is_asked_for_is_set_aside(start: Start, path: str, body: dict[str, Any], times: float) -> None:
+    async with bare_upstream(Late()) as provider:
+        dialect = {"/v1/m": "anthropic", "/v1be": "gemini"}.get(path[:5], "openai")
+        gateway = await start(
+            {"max_backups": 0},
+            target=[{"name": "t", "dialect": dialect, "base_url": provider.url, "api_key": "k"}],
+            route=[{"path": "*", "targets": ["t"], "policy": "soon"}],
+            client_key=[key()],
+            price=PRICE,
+        )
+        call = asyncio.ensure_future(ask(gateway, path, {"model": "m", **body}))
+        await eventually(lambda: bool(provider.asked))
+        owner = gateway.house.keyring.owner_of("hr-secret")
+        assert owner is not None
+        assert owner._reserved_usd == pytest.approx(times * 0.01, rel=0.01)
+        call.cancel()
+        assert isinstance(provider, Late)
+        provider.go.set()
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/batches/new", "/v1/fine_tuning/jobs", "/v1/images/generations", "/v1/audio/speech", "/v1/completions"]
+)
+async def test_the_price_of_a_model_is_none_of_a_call_that_is_not_paid_by_its_answer(start: Start, path: str) -> None:
+    async with bare_upstream() as provider:
+        target = {"name": "t", "dialect": "openai", "base_url": provider.url, "api_key": "k"}
+        route = [{"path": "*", "targets": ["t"], "policy": "soon"}]
+        gateway = await start(target=[target], route=route, client_key=[key()], price=PRICE)
+        assert (await ask(gateway, path, {"model": "m"})).status_code == 403
+        assert not provider.asked

@@ -16,7 +16,7 @@ from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
 from hedgerow.dialects.lenient_json import is_array, is_object, whole_number, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
-from hedgerow.dialects.request_body import object_of, object_to_rewrite, tokens_estimate, unreadable_reason
+from hedgerow.dialects.request_body import largest_of, object_of, object_to_rewrite, tokens_estimate, unreadable_reason
 from hedgerow.short_text import name_of
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest, size_class
@@ -54,7 +54,7 @@ class AnthropicMessages:
             effort=_effort(body),
             cached_context=_marks_a_cache(body),
             input_tokens_estimate=_input_tokens_estimate(body),
-            max_output_tokens=whole_number(body.get("max_tokens")),
+            max_output_tokens=largest_of(body.get("max_tokens")),
             answer_known=True,
             forbidden=forbidden,
             needs=needs,

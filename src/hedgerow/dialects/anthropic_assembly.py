@@ -130,7 +130,7 @@ class AssemblingMessageReader(MessageReader):
     @property
     def complete(self) -> bool:
         """Was everything read that came? If something was too large or too broken for that, `response` lacks it."""
-        return self._assembler.complete and not (self._left_out or self._framing.truncated)
+        return self._assembler.complete and not (self._left_out or self.truncated)
 
     def response(self) -> bytes:
         """The whole answer as JSON; see MessageAssembler.response."""

@@ -13,17 +13,19 @@ RAW_DEFLATE = -15
 # A read may grow to 16 MB, or to 32 times itself if that is more. Text compresses 3 to 10 times, a bomb 1,000 times.
 MAX_GROWN_BYTES = 16 * 1024 * 1024
 MAX_GROWTH = 32
+MOST_MEMBERS = 1_000  # of one body; an empty one has 20 bytes and costs what a decoder costs
 
 
 class ContentDecoder:
     """Incremental decoder of one body; not shared.
 
     `encoding` is the response's content-encoding, None if it has none; `compressed`: it has one. `sees` is False once the
-    content cannot be seen: an encoding we do not know, more than one, damaged data, or a read that grows beyond any honest text.
-    From then on `decode` returns nothing, and whoever looks must treat the answer as one of unknown content.
+    content cannot be seen: an encoding we do not know, more than one, damaged data, a body in thousands of members, or a read
+    that grows beyond any honest text. From then on `decode` returns nothing, and whoever looks must treat the answer as one of
+    unknown content.
     """
 
-    __slots__ = ("_header", "_inflater", "compressed", "sees")
+    __slots__ = ("_header", "_inflater", "_members", "compressed", "sees")
 
     def __init__(self, encoding: str | None = None) -> None:
         name = (encoding or "").strip().lower()
@@ -31,6 +33,7 @@ class ContentDecoder:
         self.compressed = name not in {"", "identity"}
         self._inflater = zlib.decompressobj(GZIP_OR_ZLIB) if name.endswith("gzip") else None
         self._header: bytes = b""
+        self._members = 1
 
     def decode(self, data: bytes) -> bytes:
         """The content in these bytes; at most the larger of 16 MB and 32 × len(data). Never raises."""
@@ -55,6 +58,10 @@ class ContentDecoder:
                     # gzip may go on with a further member; zeros between or after members are padding.
                     data = data.lstrip(b"\0")
                     if not data.startswith(b"\x1f"):
+                        break
+                    self._members += 1
+                    if self._members > MOST_MEMBERS:
+                        self.sees = False
                         break
                     inflater = zlib.decompressobj(GZIP_OR_ZLIB)
                 pieces.append(inflater.decompress(data, limit_bytes))

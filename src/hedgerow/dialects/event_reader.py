@@ -5,7 +5,7 @@ from typing import Protocol
 from hedgerow.dialects.failures import failure_in_band, failure_of_finish
 from hedgerow.dialects.framing import AnswerFraming
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_object, loads_or_none, text_of
+from hedgerow.dialects.lenient_json import is_crowded, is_object, loads_or_none, text_of
 from hedgerow.dialects.sse import ServerSentEvent
 from hedgerow.values.answer import AnswerFacts
 from hedgerow.values.failure import Failure
@@ -43,12 +43,18 @@ class EventReader:
     framing: None = server-sent events, or one JSON body.
     """
 
-    __slots__ = ("_error_event", "_framing", "facts")
+    __slots__ = ("_crowded", "_error_event", "_framing", "facts")
 
     def __init__(self, headers: Headers, framing: Framing | None = None) -> None:
         self.facts = AnswerFacts()
         self._framing: Framing = framing or AnswerFraming(headers)
         self._error_event = b""
+        self._crowded = False
+
+    @property
+    def truncated(self) -> bool:
+        """Was something too large to look at, or made of too many parts?"""
+        return self._crowded or self._framing.truncated
 
     @property
     def streamed(self) -> bool | None:
@@ -59,18 +65,22 @@ class EventReader:
         """More decoded bytes."""
         for event in self._framing.feed(data):
             self._read(event)
-        self.facts.overlooked = self._framing.truncated
+        self.facts.overlooked = self.truncated
 
     def finish(self) -> None:
         """The body ended cleanly: what was still open is read."""
         for event in self._framing.finish():
             self._read(event)
+        self.facts.overlooked = self.truncated
 
     def error_response(self) -> bytes:
         """The error that came inside the stream, whose data is the body the API answers errors with; empty if there was none."""
         return self._error_event
 
     def _read(self, event: ServerSentEvent) -> None:
+        if is_crowded(event.data):
+            self._crowded = True
+            return
         self._read_event(event)
         if self.facts.failure is not None and not self.facts.given_up and not self._error_event:
             self._error_event = bytes(event.data) or WITHOUT_A_WORD

@@ -14,9 +14,9 @@ from hedgerow.dialects.gemini_failures import gemini_failure_of_status
 from hedgerow.dialects.gemini_paths import STREAM, WHOLE, in_camel_case, method_of, model_of
 from hedgerow.dialects.gemini_safety import reservations, tools_in
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
-from hedgerow.dialects.request_body import object_of, tokens_estimate, unreadable_reason
+from hedgerow.dialects.request_body import largest_of, object_of, tokens_estimate, unreadable_reason
 from hedgerow.short_text import name_of
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, StreamedRequest, WireRequest, size_class
@@ -53,7 +53,8 @@ class Gemini:
             effort=_effort(_object(settings.get("thinkingConfig"))),
             cached_context=fields.get("cachedContent") is not None,
             input_tokens_estimate=input_tokens_estimate(fields),
-            max_output_tokens=whole_number(settings.get("maxOutputTokens")),
+            max_output_tokens=largest_of(settings.get("maxOutputTokens")),
+            answers=largest_of(settings.get("candidateCount")) or 1,
             answer_known=True,
             forbidden=forbidden,
             needs=needs,

@@ -182,7 +182,7 @@ class AssemblingGeminiReader(GeminiReader):
     @property
     def complete(self) -> bool:
         """Was everything read that came, with no function call in pieces?"""
-        return not (self._left_out or self._framing.truncated)
+        return not (self._left_out or self.truncated)
 
     def response(self) -> bytes:
         """The whole answer as JSON; to be asked once, of an answer that has ended."""

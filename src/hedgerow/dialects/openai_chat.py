@@ -11,13 +11,13 @@ from datetime import datetime
 from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
 from hedgerow.dialects.openai_assembly_request import streamed_request
 from hedgerow.dialects.openai_chat_answer import ChatAnswerReader
 from hedgerow.dialects.openai_chat_assembly import AssemblingChatReader
 from hedgerow.dialects.openai_safety import reservations
-from hedgerow.dialects.request_body import object_of, object_to_rewrite, tokens_estimate, unreadable_reason
+from hedgerow.dialects.request_body import largest_of, object_of, object_to_rewrite, tokens_estimate, unreadable_reason
 from hedgerow.short_text import name_of
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
@@ -25,6 +25,7 @@ from hedgerow.values.request import RequestFacts, WireRequest
 __all__ = ["OpenAIChat", "model_asked"]
 
 ATTACHMENT_PARTS = frozenset({"audio_url", "file", "image_url", "input_audio", "input_image", "video_url"})
+LIMITS = ("max_completion_tokens", "max_tokens", "n_predict")
 CACHE_FIELDS = ("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention")
 AZURE_DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)/")
 
@@ -52,7 +53,8 @@ class OpenAIChat:
             effort=_effort(body),
             cached_context=any(body.get(field) is not None for field in CACHE_FIELDS),
             input_tokens_estimate=_input_tokens_estimate(body),
-            max_output_tokens=whole_number(body.get("max_completion_tokens")) or whole_number(body.get("max_tokens")),
+            max_output_tokens=largest_of(*(body.get(field) for field in LIMITS)),
+            answers=largest_of(body.get("n"), body.get("best_of")) or 1,
             answer_known=True,
             forbidden=forbidden,
             needs=needs,

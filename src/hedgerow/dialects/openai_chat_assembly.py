@@ -77,7 +77,7 @@ class AssemblingChatReader(ChatAnswerReader):
     @property
     def complete(self) -> bool:
         """Was everything read that came? If something was too large or too broken for that, `response` lacks it."""
-        return not (self._left_out or self._framing.truncated)
+        return not (self._left_out or self.truncated)
 
     def response(self) -> bytes:
         """The whole answer as JSON; see Assembler.response."""

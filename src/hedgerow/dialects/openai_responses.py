@@ -10,13 +10,13 @@ from datetime import datetime
 from hedgerow.dialects.base import AnswerReader, AssemblingReader
 from hedgerow.dialects.failures import failure_of_status
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, text_of, whole_number, written_length
+from hedgerow.dialects.lenient_json import is_array, is_object, text_of, written_length
 from hedgerow.dialects.openai_assembly_refusal import refuses_streaming
 from hedgerow.dialects.openai_chat import ATTACHMENT_PARTS, CACHE_FIELDS
 from hedgerow.dialects.openai_responses_answer import ResponseReader
 from hedgerow.dialects.openai_responses_assembly import AssemblingResponseReader, streamed_response
 from hedgerow.dialects.openai_responses_safety import reservations
-from hedgerow.dialects.request_body import object_of, object_to_rewrite, tokens_estimate, unreadable_reason
+from hedgerow.dialects.request_body import largest_of, object_of, object_to_rewrite, tokens_estimate, unreadable_reason
 from hedgerow.short_text import name_of
 from hedgerow.values.failure import Failure
 from hedgerow.values.request import RequestFacts, WireRequest
@@ -53,7 +53,7 @@ class OpenAIResponses:
             effort=name_of(reasoning.get("effort")) if is_object(reasoning) else None,
             cached_context=any(body.get(field) is not None for field in CACHE_FIELDS),
             input_tokens_estimate=_input_tokens_estimate(body),
-            max_output_tokens=whole_number(body.get("max_output_tokens")),
+            max_output_tokens=largest_of(body.get("max_output_tokens")),
             answer_known=True,
             forbidden=forbidden,
             needs=needs,

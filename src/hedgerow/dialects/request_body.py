@@ -1,15 +1,17 @@
 """What every dialect asks of a request's body: the object in it, whether it may be written anew, about how long it is."""
 
+import re
 from collections.abc import Mapping
 
 import orjson
 
-from hedgerow.dialects.lenient_json import is_object, loads_or_none
+from hedgerow.dialects.lenient_json import is_object, loads_or_none, whole_number
 from hedgerow.values.request import WireRequest
 
 __all__ = [
     "CHARS_PER_TOKEN",
     "laid_over",
+    "largest_of",
     "object_of",
     "object_to_rewrite",
     "rewritten",
@@ -18,6 +20,7 @@ __all__ = [
 ]
 
 CHARS_PER_TOKEN = 4
+DIGITS = re.compile(r"\s*\d{1,16}\s*", re.ASCII)
 ATTACHMENT_TOKENS = (
     800  # an image, sound or file: its base64 has thousands of characters, the model reads far fewer tokens
 )
@@ -60,6 +63,12 @@ def laid_over(body: object, over: Mapping[str, object]) -> dict[str, object]:
     for name, value in over.items():
         merged[name] = laid_over(merged.get(name), value) if is_object(value) else value
     return merged
+
+
+def largest_of(*values: object) -> int | None:
+    """The largest number among fields that servers take for one limit; None if there is none. Many take a text for it, too."""
+    numbers = [int(each) if isinstance(each, str) and DIGITS.fullmatch(each) else each for each in values]
+    return max((number for each in numbers if (number := whole_number(each)) is not None), default=None)
 
 
 def tokens_estimate(chars: int, attachments: int = 0) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from hedgerow.dialects.framing import AnswerFraming
 from hedgerow.dialects.headers import Headers
-from hedgerow.dialects.lenient_json import is_array, is_object, loads_or_none
+from hedgerow.dialects.lenient_json import is_array, is_crowded, is_object, loads_or_none
 from hedgerow.values.answer import AnswerFacts
 
 __all__ = ["WholeAnswerReader"]
@@ -22,10 +22,14 @@ class WholeAnswerReader:
     def feed(self, data: bytes) -> None:
         """More decoded bytes: kept until the end."""
         self._framing.feed(data)
+        self.facts.overlooked = self._framing.truncated
 
     def finish(self) -> None:
         """The body ended cleanly: read it."""
         for event in self._framing.finish():
+            if is_crowded(event.data):
+                self.facts.overlooked = True
+                continue
             answer = loads_or_none(event.data)
             self.facts.ended = answer is not None
             if is_array(answer) and answer:

@@ -1,22 +1,26 @@
 """What a request asks for: read within limits, admitted, understood and routed. Or refused, with the reason."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from hedgerow.call_context import CallContext
-from hedgerow.dialects.lenient_json import is_object, loads_or_none
+from hedgerow.cost.counted import NO_COST, SetAside
+from hedgerow.dialects.lenient_json import MOST_VALUES, is_object, loads_or_none
 from hedgerow.dialects.registry import GENERIC, dialect_for
 from hedgerow.gateway.addresses import Address
 from hedgerow.gateway.apis import APIS, Api, Trouble
 from hedgerow.gateway.client import Client, Refused
 from hedgerow.gateway.client_keys import ClientKey, presented_key
 from hedgerow.gateway.door import head_of
-from hedgerow.gateway.estimate import costs_nothing, most_usd
+from hedgerow.gateway.estimate import costs_nothing, most_of
 from hedgerow.gateway.house import House
+from hedgerow.gateway.models_asked import models_asked
 from hedgerow.gateway.recognition import Recognised, recognised
-from hedgerow.gateway.request_body import LARGE_BYTES, MOST_VALUES, plain_body
+from hedgerow.gateway.request_body import LARGE_BYTES, plain_body
 from hedgerow.gateway.routes import Route
 from hedgerow.gateway.tracing import TraceParent
+from hedgerow.gateway.upstream import is_a_call
 from hedgerow.record.ids import uuid7
 from hedgerow.retry_ledger import NOT_AGAIN
 from hedgerow.short_text import MOST_COUNTED, is_cut, name_of, quoted
@@ -25,6 +29,7 @@ from hedgerow.values.request import RequestFacts, WireRequest
 __all__ = ["Asked", "Asking"]
 
 RETRY_COUNT = b"x-stainless-retry-count"
+MOST_TOLD = 3  # models in a message
 OFF = ("off", "false", "0", "no")
 
 
@@ -84,8 +89,10 @@ class Asking:
             body, headers = await plain_body(body, head.headers, house.config.gateway.max_body)
             head = WireRequest(method=head.method, path=head.path, headers=tuple(headers), body=None)
         wire = head.with_body(body)
-        facts, model = _understood(wire) if len(body) < LARGE_BYTES else await asyncio.to_thread(_understood, wire)
-        route = self._route(wire, model)
+        seen = _understood(wire) if len(body) < LARGE_BYTES else await asyncio.to_thread(_understood, wire)
+        facts, route = seen.facts, self._route(wire, seen.models)
+        if not seen.readable and any(target.set for target in route.targets) and is_a_call(wire):
+            raise Refused(Trouble(400, "this request is refused: its body is no JSON object", "unreadable_body"))
         trace = TraceParent.read(wire.header(b"traceparent"))
         said = CallContext(
             segment=None if owner is None else owner.segment_of(wire),
@@ -96,8 +103,8 @@ class Asking:
             client_key=None if owner is None else owner.name,
             trace_id=None if trace is None else trace.trace_id,
         )
-        if owner is not None and owner.has_a_limit and not costs_nothing(wire):
-            self._reserve(owner, most_usd(route, model, facts, len(body), house.clock.utc()))
+        if owner is not None:
+            said = replace(said, set_aside=self._set_aside(owner, wire, route, seen))
         return Asked(
             api=self.api,
             address=address,
@@ -140,19 +147,28 @@ class Asking:
             raise Refused(trouble, [wait, NOT_AGAIN] if trouble.code == "insufficient_quota" else [wait])
         return owner
 
-    def _route(self, wire: WireRequest, model: str | None) -> Route:
+    def _route(self, wire: WireRequest, models: Sequence[str]) -> Route:
         # A pattern cannot judge what it does not see; no provider's model has a name of that length.
-        route = None if is_cut(model) else self._house.routes.find(self.api.name, wire.path, model)
+        route = None if any(map(is_cut, models)) else self._house.routes.find(self.api.name, wire.path, models)
         if route is None:
-            what = f"model {quoted(model)} at {quoted(wire.path)}" if model else quoted(wire.path)
+            named = " and ".join(quoted(model) for model in models[:MOST_TOLD])
+            what = f"model {named} at {quoted(wire.path)}" if models else quoted(wire.path)
             message = f"no [[route]] of this gateway to a target of {self.api.name} is for {what}"
             raise Refused(Trouble(404, message, "no_route"))
         return route
 
-    def _reserve(self, owner: ClientKey, usd: float | None) -> None:
-        """Set aside what it may cost: the last step, since whoever is refused after it would never give it back."""
-        if (trouble := owner.reserve(self.id, usd)) is not None:
+    def _set_aside(self, owner: ClientKey, wire: WireRequest, route: Route, seen: "_Understood") -> SetAside | None:
+        """What it may cost, taken from the key's day; None where that is not counted. The last step, since whoever is refused
+        after it would never give it back. Raises Refused."""
+        if costs_nothing(wire):
+            return NO_COST
+        if not owner.has_a_limit:
+            return None
+        most = most_of(route, seen.models, seen.facts, len(wire.body or b""), self._house.clock.utc())
+        if (trouble := owner.reserve(self.id, None if most is None else most.usd)) is not None:
             raise Refused(trouble, [(b"retry-after", b"1")] if trouble.status == 429 else ())
+        unknown_usd = owner.section.unknown_cost_usd or 0.0
+        return most or SetAside(usd=unknown_usd, attempt_usd=unknown_usd, output_tokens=1)
 
     def _deadline_s(self, wire: WireRequest) -> float | None:
         """`hedgerow-deadline-ms`. Raises Refused for what is no time."""
@@ -169,11 +185,20 @@ class Asking:
         return deadline_s
 
 
-def _understood(wire: WireRequest) -> tuple[RequestFacts, str | None]:
-    """What a request asks, and of which model: what a route allows holds for images and speech, too, of which the dialects read
-    nothing."""
+@dataclass(frozen=True, slots=True)
+class _Understood:
+    """What a request asks, and of which models. readable: its body is a JSON object, or there is none."""
+
+    facts: RequestFacts
+    models: Sequence[str]
+    readable: bool
+
+
+def _understood(wire: WireRequest) -> _Understood:
+    """What a route allows holds for images and speech, too, of which the dialects read nothing. Raises Refused."""
     facts = dialect_for(wire).facts(wire)
     if facts.dialect != GENERIC.name:
-        return facts, facts.model
+        return _Understood(facts, models_asked(wire, facts.model), "unreadable_body" not in facts.forbidden)
     body = loads_or_none(wire.body or b"")
-    return facts, name_of(body.get("model")) if is_object(body) else None
+    model = name_of(body.get("model")) if is_object(body) else None
+    return _Understood(facts, models_asked(wire, model), is_object(body) or not wire.body)

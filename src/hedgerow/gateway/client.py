@@ -19,6 +19,7 @@ Send = Callable[[Message], Awaitable[None]]
 DISCARD_BYTES, DISCARD_S = 64_000_000, 5.0
 BODY_PAUSE_S = 30.0  # a client that sends nothing of its body for so long
 MOST_STATUS = 599
+WITHOUT_BODY = (204, 304)
 
 
 class Refused(Exception):
@@ -51,7 +52,7 @@ class Client:
         self.kept: list[bytes] | None = None
         self.always: RequestHeaders = ()
         self._receive, self._send = receive, send
-        self._done = False
+        self._done = self._asked = False  # asked: for the body
         self._extensions: Mapping[str, Any] = scope["extensions"]
         self._line: Line = self._extensions[LINE]
         self._head: Message | None = None  # begun, but not sent yet
@@ -62,7 +63,7 @@ class Client:
         if told.isdigit() and int(told) > limit_bytes:
             raise too_large(limit_bytes)
         chunks: list[bytes] = []
-        size, more = 0, True
+        size, more, self._asked = 0, True, True
         while more:
             message = await (self._receive() if WHOLE in self._extensions else self._more())
             if message["type"] == "http.disconnect":
@@ -86,7 +87,9 @@ class Client:
 
     async def discard(self) -> None:
         """Take what is still coming of a request that is refused, within limits: a client that is cut off while it sends would
-        never read why."""
+        never read why. One that waits to be told to send is not told."""
+        if not self._asked and b"expect" in self.names:
+            return
         size, until_s = 0, asyncio.get_running_loop().time() + DISCARD_S
         try:
             async with asyncio.timeout_at(until_s):
@@ -119,6 +122,8 @@ class Client:
         """Status and headers; they go out with the first of the body. Once. uvicorn knows no status below 100 or beyond 599: SDKs
         take the latter for errors of the server, as they do 500."""
         self.answering, status = True, status if 100 <= status <= MOST_STATUS else 500
+        if status in WITHOUT_BODY:  # some tell the length of the body that they do not send
+            headers = [pair for pair in headers if pair[0] != b"content-length"]
         self._head = {"type": "http.response.start", "status": status, "headers": [*headers, *self.always]}
 
     async def write(self, data: bytes) -> None:

@@ -205,9 +205,5 @@ class Keyring:
     def spent(self, event: Event) -> None:
         """A request is over; its key, if it came with one, hears what it may have cost."""
         key = self._by_name.get(event.client_key or "")
-        if key is None or not key.has_a_limit:
-            return
-        usd = event.cost_high_usd
-        if usd is None and all(attempt.status is not None and attempt.status >= 400 for attempt in event.attempts):
-            usd = 0.0
-        key.settle(event.id, usd)
+        if key is not None and key.has_a_limit:
+            key.settle(event.id, event.cost_high_usd if event.counted_usd is None else event.counted_usd)

@@ -66,6 +66,12 @@ class Answer:
             self._connection.read_on()
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
+    def grew(self, more_bytes: int) -> None:
+        """It is held decoded, too."""
+        if self.held is not None:
+            self._taken += more_bytes
+            self.held.take(more_bytes, self._taken, error=self.status >= 400)
+
     async def close(self) -> None:
         """Give it up: cuts the connection unless the whole answer has come. Idempotent."""
         if self._connection is not None:

@@ -13,6 +13,7 @@ __all__ = ["METHODS", "Head", "check_head", "head_of"]
 
 # TRACE shows the provider's key to whoever asks; CONNECT is for proxies; OPTIONS is answered here, if at all (origins.py).
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+VERSIONS = ("1.1", "1.0")
 # Sent twice, one server takes the first and the next the last.
 ONCE = frozenset(
     {b"content-type", b"content-encoding", b"content-length", b"host", b"origin", b"anthropic-version"}
@@ -62,8 +63,21 @@ def _check_lines(client: Client) -> None:
             if name in seen and (name in ONCE or name.startswith(OWN_PREFIX)):
                 raise _bad(f"the header {name.decode('latin-1')[:40]} came twice")
             seen.add(name)
+    if client.http_version not in VERSIONS:
+        raise Refused(Trouble(505, "this gateway speaks HTTP/1.0 and HTTP/1.1", "http_version"))
     if b"host" not in client.names and client.http_version != "1.0":
         raise _bad("it has no Host header")
+    if b"transfer-encoding" in client.names:
+        _check_transfer(client)
+
+
+def _check_transfer(client: Client) -> None:
+    """RFC 9112, 6.1: HTTP/1.0 knows none, and one that is not known must not be passed over."""
+    codings = [value.strip().lower() for name, value in client.headers if name == b"transfer-encoding"]
+    if client.http_version == "1.0":
+        raise _bad("HTTP/1.0 has no transfer-encoding")
+    if codings != [b"chunked"]:
+        raise Refused(Trouble(501, "the only transfer-encoding that is known here is chunked", "transfer_encoding"))
 
 
 def _check_authority(authority: bytes, headers: RequestHeaders) -> None:

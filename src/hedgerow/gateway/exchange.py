@@ -51,6 +51,9 @@ class Exchange:
         except Refused as refused:
             await self._refuse(refused.trouble, refused.headers)
             return
+        except Exception as error:  # logged there
+            await self._refuse(_trouble_of(error))
+            return
         if self._house.config.gateway.record_bodies == "all":
             self._client.kept = []
         task = asyncio.current_task()

@@ -5,7 +5,7 @@ import asyncio
 from typing import Any, cast
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from hedgerow.gateway.line import LINE, TARGET_FORM, WHOLE, Line
 
@@ -17,8 +17,25 @@ READING_PAUSE_S = 120.0  # a client that takes nothing of its answer for so long
 MOST_PIPELINED = (
     8  # requests that wait for the answer to the one before; while more do, nobody hears that their client leaves
 )
+ENDLESS = 2**62
 FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class _UntilClosed(RequestResponseCycle):
+    """An answer to HTTP/1.0, which knows no chunks and no interim ones: one whose length is not told ends with its connection."""
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            told = any(name.lower() == b"content-length" for name, _ in message["headers"])
+            self.chunked_encoding, self.expected_content_length = (None, 0) if told else (False, ENDLESS)
+        elif self.expected_content_length > ENDLESS // 2 and not message.get("more_body", False):
+            self.expected_content_length = len(message.get("body", b""))
+        await super().send(message)
+
+    async def receive(self) -> Any:
+        self.waiting_for_100_continue = False
+        return await super().receive()
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -97,10 +114,10 @@ class PatientProtocol(HttpToolsProtocol):
         self._end_head()
         self._offers = self.parser.should_upgrade()
         if not self.url.startswith(b"/"):
-            named = httptools.parse_url(self.url)
-            port = b":%d" % named.port if named.port else b""
-            self.scope["extensions"] = cast(Any, {LINE: self._line, TARGET_FORM: (named.host or b"") + port})
+            self.scope["extensions"] = cast(Any, {LINE: self._line, TARGET_FORM: _authority(self.url)})
         super().on_headers_complete()
+        if self.parser.get_http_version() == "1.0":
+            self.cycle.__class__ = _UntilClosed
 
     def on_message_complete(self) -> None:
         if self._offers:
@@ -147,3 +164,12 @@ class PatientProtocol(HttpToolsProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+
+def _authority(url: bytes) -> bytes:
+    """Whom an absolute address names, as a Host header says it; nobody where it is none of ours to serve."""
+    named = httptools.parse_url(url)
+    if named.userinfo or (named.schema or b"http").lower() not in (b"http", b"https"):
+        return b""
+    host = named.host or b""
+    return (b"[%b]" % host if b":" in host else host) + (b":%d" % named.port if named.port else b"")

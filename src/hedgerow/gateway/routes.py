@@ -37,9 +37,11 @@ class Route:
             return tuple(_place(target, key) for target in self.targets)
         return self.own_places
 
-    def fits(self, path: str, model: str | None) -> bool:
-        """Is it meant for this request?"""
-        return self.path.fullmatch(path) is not None and self.model.fullmatch((model or "").lower()) is not None
+    def fits(self, path: str, models: Sequence[str]) -> bool:
+        """Is it meant for this request? models: all that it may be answered by."""
+        return self.path.fullmatch(path) is not None and all(
+            self.model.fullmatch(model.lower()) is not None for model in models or ("",)
+        )
 
 
 class Routes:
@@ -49,9 +51,9 @@ class Routes:
         self.naming = lru_cache(maxsize=256)(self._naming)
         self._routes: Sequence[Route] = [_route(section, config, hedgers) for section in config.routes]
 
-    def find(self, api: str, path: str, model: str | None) -> Route | None:
+    def find(self, api: str, path: str, models: Sequence[str]) -> Route | None:
         """The first of an API's routes that fits."""
-        return next((route for route in self._routes if route.api == api and route.fits(path, model)), None)
+        return next((route for route in self._routes if route.api == api and route.fits(path, models)), None)
 
     def _naming(self, path: str) -> frozenset[str]:
         """The APIs whose routes name this path, for whatever model."""

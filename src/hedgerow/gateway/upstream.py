@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 import httpx2
-import orjson
 
+from hedgerow.dialects.lenient_json import loads_or_none, written
 from hedgerow.dialects.request_body import laid_over
 from hedgerow.errors import HedgerowError
 from hedgerow.gateway.addresses import Address
@@ -25,8 +25,9 @@ from hedgerow.race.upstream import ConnectionNotes
 from hedgerow.values.failure import Failure, FailureKind
 from hedgerow.values.request import StreamedRequest, WireRequest
 
-__all__ = ["BrokenAnswer", "DeadlineOver", "GatewayCall", "TimedOut"]
+__all__ = ["BrokenAnswer", "DeadlineOver", "GatewayCall", "TimedOut", "is_a_call"]
 
+NO_JSON = ("multipart/", "application/octet-stream", "audio/", "image/", "video/")
 WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE", "OPTIONS", "TRACE"})  # that tell no length if there is none
 
 
@@ -72,7 +73,7 @@ class GatewayCall:
             headers = [pair for pair in headers if pair[0] != b"traceparent"]
             headers.append((b"traceparent", self._trace.span().encode()))
         body = (self._wire.body if as_stream is None else as_stream.body) or b""
-        if config.set and body:
+        if config.set and body and is_a_call(self._wire):
             over = partial(_laid_over, body, config, model_in_path=api.name == "gemini")
             body = over() if len(body) < LARGE_BYTES else await asyncio.to_thread(over)
         method, origin = self._wire.method, config.base_url.origin
@@ -116,9 +117,13 @@ def _head(asked: str, host: str, headers: Iterable[tuple[bytes, bytes]]) -> byte
     return b"\r\n".join(lines)
 
 
+def is_a_call(wire: WireRequest) -> bool:
+    """Is its body a JSON object, if it is right at all? Forms, media and Google's uploads are not: nothing is laid over them."""
+    label = (wire.header(b"content-type") or "").strip().lower()
+    return not label.startswith(NO_JSON) and not wire.path.startswith("/upload/")
+
+
 def _laid_over(body: bytes, config: TargetConfig, *, model_in_path: bool) -> bytes:
+    """All that some server reads is read here, NaN and half surrogates as well, so that nothing gets round what is laid over."""
     over = {name: value for name, value in config.set.items() if not (model_in_path and name == "model")}
-    try:
-        return orjson.dumps(laid_over(orjson.loads(body), over)) if over else body
-    except orjson.JSONDecodeError:
-        return body  # an upload: there is nothing to lay over
+    return written(laid_over(loads_or_none(body), over)) if over else body

@@ -198,7 +198,10 @@ class Attempt:
             return chunk
         contents = self.reader.facts.chunks
         if chunk:
-            self.reader.feed(self._decoder.decode(chunk))
+            content = self._decoder.decode(chunk)
+            if len(content) > len(chunk) and self.response is not None:
+                self.response.grew(len(content) - len(chunk))
+            self.reader.feed(content)
         else:
             self.reader.finish()
         if self.reader.facts.content and (self.reader.facts.chunks > contents or self.first_token_s is None):

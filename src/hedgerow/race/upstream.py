@@ -32,6 +32,9 @@ class UpstreamResponse(Protocol):
         """The next bytes as they come; b"" at the clean end. Raises the carrier's own error if the connection breaks."""
         ...
 
+    def grew(self, more_bytes: int) -> None:
+        """What was read last has been decoded, to so many bytes more. Raises the carrier's own error where that is too much."""
+
     async def close(self) -> None:
         """Give it up: ends the connection unless the body was read to its end. Idempotent; survives cancellation."""
 

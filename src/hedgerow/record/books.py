@@ -10,6 +10,7 @@ from importlib import import_module
 from threading import Lock
 
 from hedgerow.cost.bounds import Usual
+from hedgerow.cost.counted import SetAside, counted_usd
 from hedgerow.cost.ledger import TargetBilling, price_event
 from hedgerow.cost.price import Price
 from hedgerow.cost.prices import PriceBook, PriceRule
@@ -71,8 +72,8 @@ class Books:
         url, tier = billing.provider_url, billing.service_tier
         return self._book.price(name, provider_url=url, service_tier=tier, input_tokens=input_tokens, at=at)
 
-    def price(self, event: Event, known: KeyStatistics) -> None:
-        """Fill in a new event's costs; none if they cannot be told."""
+    def price(self, event: Event, known: KeyStatistics, set_aside: SetAside | None = None) -> None:
+        """Fill in a new event's costs; none if they cannot be told. set_aside: of a client key's day, if that counts them."""
         if not self.ready:
             self.load()
         answers = known.answers
@@ -87,6 +88,8 @@ class Books:
             if not self._complained:
                 self._complained = True
                 log.exception("a request could not be priced")
+        if set_aside is not None:
+            object.__setattr__(event, "counted_usd", counted_usd(event, set_aside))  # made just now: nobody else has it
 
 
 @cache

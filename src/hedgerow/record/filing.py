@@ -63,7 +63,7 @@ class Filing:
             except Exception:  # logged: this one is not written, those behind it are
                 log.exception("a request could not be written down")
                 continue
-            self._books.price(event, seen.flight.usual)
+            self._books.price(event, seen.flight.usual, seen.said.set_aside)
             self._recorder.record(event)
 
     def _after_fork(self) -> None:

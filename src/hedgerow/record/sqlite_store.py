@@ -68,11 +68,11 @@ class SqliteStore(BatchedStore):
             log.warning("events in %s: %d cannot be read and are left out", self.path.name, unread)
 
     def spent_since(self, at: datetime) -> dict[str, tuple[float, int]]:
-        """US dollars that each client key's requests may have cost at most since then, by the key's name, and how many were
-        answered at a cost that is not known."""
+        """US dollars that each client key's requests since then count, by the key's name, and how many were answered of which
+        nobody can say. `counted_usd` says it; where a key had no limit then, the upper bound of what it cost."""
         asked = (
-            "select client_key, coalesce(sum(cost_high_usd), 0), sum(cost_high_usd is null and outcome = 'answered') "
-            "from requests where at >= ? group by client_key"
+            "select client_key, coalesce(sum(usd), 0), sum(usd is null and outcome = 'answered') from (select *, "
+            "coalesce(counted_usd, cost_high_usd) as usd from requests where at >= ?) group by client_key"
         )
         with closing(_opened(self.path)) as base:
             rows = base.execute(asked, (at.astimezone(UTC).isoformat(),))

@@ -41,6 +41,9 @@ class Httpx2Response:
                 return chunk
         return b""
 
+    def grew(self, more_bytes: int) -> None:
+        """The caller has asked for it, and will decode it, too."""
+
     async def close(self) -> None:
         try:
             await self._stream.aclose()

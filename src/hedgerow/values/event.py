@@ -83,6 +83,7 @@ class Event:
     cost_high_usd: float | None = None
     winner_cost_usd: float | None = None
     price_source: str | None = None
+    counted_usd: float | None = None
     attempts: tuple[AttemptEvent, ...] = ()
 
     def as_dict(self) -> dict[str, object]:

@@ -55,7 +55,8 @@ class RequestFacts:
 
     `dialect` names the API ("openai_chat", "openai_embeddings", "generic"). `stream`: the caller asked for a stream.
     `answer_known`: the dialect can tell content, end and errors of the answer apart; otherwise the first response is the
-    answer. `cached_context`: it names a prompt cache, which a copy elsewhere would miss.
+    answer. `cached_context`: it names a prompt cache, which a copy elsewhere would miss. `answers`: how many it asks for, each of
+    `max_output_tokens` at most.
     `forbidden`: reasons why it must never run twice ("background", "unknown_field:foo"). `needs`: permissions
     without which it does not ("store", "server_tools", "n", "audio"). Both empty = safe to run twice.
     """
@@ -68,6 +69,7 @@ class RequestFacts:
     cached_context: bool = False
     input_tokens_estimate: int = 0
     max_output_tokens: int | None = None
+    answers: int = 1
     answer_known: bool = False
     forbidden: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()

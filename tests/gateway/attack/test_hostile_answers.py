@@ -66,6 +66,12 @@ ANSWERS: dict[str, tuple[bytes, str, int | tuple[int, ...]]] = {
     "a model's name of 100 kB": (answer(WHOLE.replace(b'"m"', b'"%b"' % (b"m" * 100_000)), JSON), "as it came", 200),
     "two answers in one breath": (answer(WHOLE, JSON) + answer(b'{"evil":1}', JSON), "the second is nobody's", 200),
     "interim answers": (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" * 50 + answer(WHOLE, JSON), "15.2", 200),
+    "204 with a length": (raw(b"HTTP/1.1 204 No Content", b"content-length: 9"), "9110, 8.6: none is sent", 204),
+    "304 with a length": (raw(b"HTTP/1.1 304 Not Modified", b"content-length: 9"), "of what would have been sent", 304),
+    "members of nothing": (
+        answer(gzip.compress(b"") * 50_000 + gzip.compress(WHOLE), JSON, "content-encoding: gzip"), "not looked into", 200,
+    ),
+    "a million objects": (answer(b'{"choices":[' + b"{}," * 1_200_000 + b"{}]}", JSON), "not looked into", 200),
     "an upgrade": (raw(b"HTTP/1.1 101 Switching", b"upgrade: evil", b"connection: upgrade"), "was not offered", 502),
 }  # fmt: skip
 NEVER_TOLD = (
@@ -93,6 +99,7 @@ async def test_a_hostile_answer(three: Three, name: str) -> None:
     assert int(line.split()[1]) in ((status,) if isinstance(status, int) else status), got[:300]
     assert not [word for word in NEVER_TOLD if word in head]
     assert got.count(b"HTTP/1.1 ") == 1
+    assert status not in (204, 304) or b"content-length" not in head
     provider.answers, provider.cuts = [answer(WHOLE, JSON)], False
     again = await three.say(post())
     assert again.startswith(b"HTTP/1.1 200 ")

@@ -20,6 +20,7 @@ from hedgerow.gateway import patience
 
 Start = Callable[..., Awaitable[Three]]
 MB = 1_000_000
+JSON_TYPE = "content-type: application/json"
 EVENTS = "content-type: text/event-stream"
 CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n'
 
@@ -56,10 +57,15 @@ async def test_a_bomb_of_a_request_is_refused(three: Three, body: bytes, lines: 
     ("said", "status", "code"),
     [
         (answer(b'{"x":"' + b"a" * 2 * MB + b'"}', "content-type: application/json"), 502, b"answer_too_large"),
+        (
+            answer(gzip.compress(b'{"x":"' + b"a" * 2 * MB + b'"}'), JSON_TYPE, "content-encoding: gzip"),
+            502,
+            b"answer_too_large",
+        ),
         (answer(b"a" * 2 * MB, "content-type: text/html", status="500 Odd"), 502, b"answer_too_large"),
         (answer(b": " + b"a" * 2 * MB + b"\n\n", EVENTS), 502, b"answer_too_large"),
     ],
-    ids=["JSON", "error", "a comment before content"],
+    ids=["JSON", "gzip", "error", "a comment before content"],
 )
 async def test_a_bomb_of_an_answer_is_cut_off(behind: Start, said: bytes, status: int, code: bytes) -> None:
     three = await behind({"max_answer": "1MB"})

@@ -63,6 +63,9 @@ REQUESTS: dict[str, tuple[bytes, str, int | tuple[int, ...], bool]] = {
     "capitals": (post(b"/V1/Chat/Completions"), "6.2.2.1: paths are case-sensitive", 404, False),
     "absolute": (post(b"http://127.0.0.1/v1/chat/completions"), "9112, 3.2.2: must be taken", 200, True),
     "absolute, elsewhere": (post(b"http://api.example/v1/chat/completions"), "3.2.2: not as Host says", 400, False),
+    "absolute, IPv6": (post(b"http://[::1]:80" + PATH, host=b"host: [::1]:80\r\n"), "3.2.2: must be taken", 200, True),
+    "absolute, with a user": (post(b"http://u:p@127.0.0.1" + PATH), "9110, 4.2.4", 400, False),
+    "absolute, FTP": (post(b"ftp://127.0.0.1" + PATH), "4.3.1", 400, False),
     "asterisk": (bare(HOST, CLOSE, path=b"*", method=b"OPTIONS"), "3.2.4", (400, 405), False),
     "own address, escaped": (get(b"/%61dmin/secrets"), "not sent on", 404, False),
     "unknown": (get(b"/metrics"), "no route names it", 404, False),
@@ -81,6 +84,8 @@ REQUESTS: dict[str, tuple[bytes, str, int | tuple[int, ...], bool]] = {
     "a length of +61": (bare(HOST, b"content-length: +%d\r\n" % len(CHAT), body=CHAT), "8.6: digits only", 400, False),
     "a length below 0": (bare(HOST, b"content-length: -1\r\n", body=CHAT), "8.6", 400, False),
     "a huge length": (bare(HOST, CLOSE, b"content-length: 99999999999\r\n"), "max_body", 413, False),
+    "gzip, chunked": (bare(HOST, CLOSE, b"transfer-encoding: gzip, chunked\r\n", body=CHUNKS + b"\r\n"), "6.1", 501, False),
+    "chunked, HTTP/1.0": (bare(HOST, CHUNKED, body=CHUNKS + b"\r\n").replace(b"HTTP/1.1", b"HTTP/1.0"), "6.1", 400, False),
     "xchunked": (bare(HOST, b"transfer-encoding: xchunked\r\n", body=CHUNKS + b"\r\n"), "6.1", (400, 501), False),
     "chunked, identity": (bare(HOST, b"transfer-encoding: chunked, identity\r\n", body=CHUNKS), "6.1", 400, False),
     "a space before the colon": (post(PATH, b"content-type : x\r\n"), "5.1", 400, False),
@@ -102,6 +107,11 @@ REQUESTS: dict[str, tuple[bytes, str, int | tuple[int, ...], bool]] = {
     "h2c, chunked": (bare(HOST, OFFER, JSON, CHUNKED, CLOSE, body=CHUNKS + b"\r\n"), "likewise", 200, True),
     "websocket": (get(b"/v1/models", b"connection: upgrade\r\nupgrade: websocket\r\n"), "not carried", 400, False),
     "http/2 preface": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "9113, 3.4", 400, False),
+    "http/2 by name": (post().replace(b"HTTP/1.1", b"HTTP/2.0"), "9112, 2.5", 505, False),
+    "a length that waits": (bare(HOST, LENGTH, b"expect: 100-continue\r\n", path=b"/nope"), "10.1.1: not asked for", 404, False),
+    "a bomb that waits": (
+        bare(HOST, b"content-length: 99999999\r\nexpect: 100-continue\r\n"), "10.1.1: not asked for", 413, False,
+    ),
     # what browsers say, as the Fetch standard has it
     "foreign page": (post(PATH, b"origin: https://page.example\r\n"), "would spend the key", 403, False),
     "page without origin": (get(b"/v1/models", b"sec-fetch-site: cross-site\r\n"), "an image, say", 403, False),
@@ -158,3 +168,28 @@ async def test_requests_in_one_breath_are_answered_one_by_one(three: Three) -> N
     got = await three.say(keep + offer + keep + post())
     assert got.count(b"HTTP/1.1 200 ") == 4
     assert three.reached == ["openai"] * 4
+
+
+async def test_a_client_that_waits_is_told_to_send_once_it_may(three: Three) -> None:
+    got = await three.say(post(PATH, b"expect: 100-continue\r\n"))
+    assert got.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("line", [b"", b"expect: 100-continue\r\n", b"connection: keep-alive\r\n"])
+@pytest.mark.parametrize(("told", "body"), [(True, b"hi"), (False, b"hi"), (False, b"")])
+async def test_http_1_0_gets_no_chunks_and_no_interim_answers(
+    three: Three, line: bytes, told: bool, body: bytes
+) -> None:
+    length = b"content-length: %d" % len(body)
+    chunks = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+    three.providers["openai"].answers = [
+        b"HTTP/1.1 200 OK\r\n" + (length + b"\r\n\r\n" + body if told else CHUNKED + b"\r\n" + chunks + b"0\r\n\r\n")
+    ]
+    asked = bare(HOST, line, b"openai-version: 1\r\n", path=b"/v1/files/f/content", method=b"GET")
+    got = await three.say(asked.replace(b"HTTP/1.1", b"HTTP/1.0"))
+    head, _, rest = got.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert rest == body
+    assert b"transfer-encoding" not in head
+    assert (length in head) == told
+    assert b"connection: close" in head

@@ -99,3 +99,12 @@ def test_a_bomb_of_many_small_members_is_bounded_as_a_whole():
 )
 def test_accept_encoding_is_narrowed_to_what_can_be_seen_through(asked, sent):
     assert decodable_accept_encoding(asked) == sent
+
+
+def test_a_body_in_thousands_of_members_is_not_looked_into() -> None:
+    """Each costs a decoder, and a copy of what follows it."""
+    decoder = ContentDecoder("gzip")
+    assert decoder.decode(gzip.compress(b"") * 500 + gzip.compress(b"hi")) == b"hi"
+    assert decoder.sees
+    assert decoder.decode(gzip.compress(b"") * 12_000 + gzip.compress(b"hi")) == b""
+    assert not decoder.sees

@@ -5,7 +5,9 @@ import pytest
 from hedgerow.dialects import framing
 from hedgerow.dialects.framing import AnswerFraming
 from hedgerow.dialects.gemini_framing import GeminiFraming
+from hedgerow.dialects.registry import dialect_for
 from hedgerow.dialects.sse import ServerSentEvent
+from hedgerow.values.request import WireRequest
 
 EVENTS, JSON = "text/event-stream", "application/json"
 
@@ -56,3 +58,24 @@ def test_what_was_too_large_to_keep_stays_a_body(monkeypatch: pytest.MonkeyPatch
     assert read.feed(b'{"a":"0123456789"}') == []
     assert read.feed(b"\ndata: 1\n\n") == []
     assert (read.streamed, read.truncated) == (False, True)
+
+
+MANY = b'{"choices":[' + b"{}," * 1_000_001 + b"{}]}"
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/m/models/g:generateContent"]
+)
+@pytest.mark.parametrize("form", [b"%b", b"data: %b\n\n"])
+def test_what_is_made_of_too_many_parts_is_not_looked_at(path: str, form: bytes) -> None:
+    """Others would wait for seconds."""
+    request = WireRequest(method="POST", path=path, headers=(), body=b"{}")
+    dialect = dialect_for(request)
+    if path.endswith("embeddings"):
+        form = b"%b"  # they have no streams
+    label = b"application/json" if form == b"%b" else b"text/event-stream"
+    reader = dialect.reader(dialect.facts(request), [(b"content-type", label)])
+    reader.feed(form % MANY)
+    reader.finish()
+    assert reader.facts.overlooked
+    assert not reader.facts.content

@@ -129,6 +129,9 @@ class Response:
             raise
         return chunk
 
+    def grew(self, more_bytes: int) -> None:
+        """There is no limit."""
+
     async def close(self) -> None:
         if self._number not in self._carrier.closed:
             self._carrier.closed.append(self._number)
