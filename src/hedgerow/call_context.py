@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from hedgerow.cost.counted import SetAside
 from hedgerow.errors import SettingError
+from hedgerow.values.set_aside import SetAside
 
 __all__ = ["CallContext", "context", "current_context", "said_of_call"]
 

@@ -4,28 +4,13 @@ A stream need not tell its usage, a model may have thought before its first word
 these the record's upper bound is a usual figure, which a caller can undercut on purpose.
 """
 
-from dataclasses import dataclass
-
 from hedgerow.cost.billable import winner_of
 from hedgerow.values.event import Event
+from hedgerow.values.set_aside import SetAside
 
-__all__ = ["NO_COST", "SetAside", "counted_usd"]
+__all__ = ["counted_usd"]
 
 UNSEEN_TOKENS_PER_S = 500.0  # that nobody sees: a model that thinks is no faster; a short chat counts some 200 of them
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
-    """What a call may cost at most: all of it, one attempt of it, and how much output that reckons with, in tokens. runs_on: it
-    does not end when its caller leaves."""
-
-    usd: float
-    attempt_usd: float
-    output_tokens: int
-    runs_on: bool = False
-
-
-NO_COST = SetAside(usd=0.0, attempt_usd=0.0, output_tokens=1)
 
 
 def counted_usd(event: Event, set_aside: SetAside) -> float:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hedgerow.call_context import CallContext
-from hedgerow.cost.counted import NO_COST, SetAside
 from hedgerow.dialects.lenient_json import MOST_VALUES, is_object, loads_or_none
 from hedgerow.dialects.registry import GENERIC, dialect_for
 from hedgerow.gateway.addresses import Address
@@ -25,6 +24,7 @@ from hedgerow.record.ids import uuid7
 from hedgerow.retry_ledger import NOT_AGAIN
 from hedgerow.short_text import MOST_COUNTED, is_cut, name_of, quoted
 from hedgerow.values.request import RequestFacts, WireRequest
+from hedgerow.values.set_aside import NO_COST, SetAside
 
 __all__ = ["Asked", "Asking"]
 

@@ -64,7 +64,7 @@ def _check_lines(client: Client) -> None:
                 raise _bad(f"the header {name.decode('latin-1')[:40]} came twice")
             seen.add(name)
     if client.http_version not in VERSIONS:
-        raise Refused(Trouble(505, "this gateway speaks HTTP/1.0 and HTTP/1.1", "http_version"))
+        raise _bad("it is of another version than HTTP/1.0 and HTTP/1.1")
     if b"host" not in client.names and client.http_version != "1.0":
         raise _bad("it has no Host header")
     if b"transfer-encoding" in client.names:
@@ -77,7 +77,7 @@ def _check_transfer(client: Client) -> None:
     if client.http_version == "1.0":
         raise _bad("HTTP/1.0 has no transfer-encoding")
     if codings != [b"chunked"]:
-        raise Refused(Trouble(501, "the only transfer-encoding that is known here is chunked", "transfer_encoding"))
+        raise _bad("the only transfer-encoding that is known here is chunked")
 
 
 def _check_authority(authority: bytes, headers: RequestHeaders) -> None:

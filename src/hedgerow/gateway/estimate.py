@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from hedgerow.cost.counted import SetAside
 from hedgerow.gateway.routes import Route
 from hedgerow.settings import Policy
 from hedgerow.values.request import RequestFacts, WireRequest
+from hedgerow.values.set_aside import SetAside
 
 __all__ = ["costs_nothing", "most_of"]
 

@@ -10,12 +10,13 @@ from importlib import import_module
 from threading import Lock
 
 from hedgerow.cost.bounds import Usual
-from hedgerow.cost.counted import SetAside, counted_usd
+from hedgerow.cost.counted import counted_usd
 from hedgerow.cost.ledger import TargetBilling, price_event
 from hedgerow.cost.price import Price
 from hedgerow.cost.prices import PriceBook, PriceRule
 from hedgerow.statistics.key import KeyStatistics
 from hedgerow.values.event import Event
+from hedgerow.values.set_aside import SetAside
 
 __all__ = ["Books"]
 

@@ -84,7 +84,7 @@ REQUESTS: dict[str, tuple[bytes, str, int | tuple[int, ...], bool]] = {
     "a length of +61": (bare(HOST, b"content-length: +%d\r\n" % len(CHAT), body=CHAT), "8.6: digits only", 400, False),
     "a length below 0": (bare(HOST, b"content-length: -1\r\n", body=CHAT), "8.6", 400, False),
     "a huge length": (bare(HOST, CLOSE, b"content-length: 99999999999\r\n"), "max_body", 413, False),
-    "gzip, chunked": (bare(HOST, CLOSE, b"transfer-encoding: gzip, chunked\r\n", body=CHUNKS + b"\r\n"), "6.1", 501, False),
+    "gzip, chunked": (bare(HOST, CLOSE, b"transfer-encoding: gzip, chunked\r\n", body=CHUNKS + b"\r\n"), "6.1", 400, False),
     "chunked, HTTP/1.0": (bare(HOST, CHUNKED, body=CHUNKS + b"\r\n").replace(b"HTTP/1.1", b"HTTP/1.0"), "6.1", 400, False),
     "xchunked": (bare(HOST, b"transfer-encoding: xchunked\r\n", body=CHUNKS + b"\r\n"), "6.1", (400, 501), False),
     "chunked, identity": (bare(HOST, b"transfer-encoding: chunked, identity\r\n", body=CHUNKS), "6.1", 400, False),
@@ -107,7 +107,7 @@ REQUESTS: dict[str, tuple[bytes, str, int | tuple[int, ...], bool]] = {
     "h2c, chunked": (bare(HOST, OFFER, JSON, CHUNKED, CLOSE, body=CHUNKS + b"\r\n"), "likewise", 200, True),
     "websocket": (get(b"/v1/models", b"connection: upgrade\r\nupgrade: websocket\r\n"), "not carried", 400, False),
     "http/2 preface": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "9113, 3.4", 400, False),
-    "http/2 by name": (post().replace(b"HTTP/1.1", b"HTTP/2.0"), "9112, 2.5", 505, False),
+    "http/2 by name": (post().replace(b"HTTP/1.1", b"HTTP/2.0"), "9112, 2.5", 400, False),
     "a length that waits": (bare(HOST, LENGTH, b"expect: 100-continue\r\n", path=b"/nope"), "10.1.1: not asked for", 404, False),
     "a bomb that waits": (
         bare(HOST, b"content-length: 99999999\r\nexpect: 100-continue\r\n"), "10.1.1: not asked for", 413, False,

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from hedgerow.cost.counted import NO_COST, SetAside, counted_usd
+from hedgerow.cost.counted import counted_usd
 from hedgerow.values.event import AttemptEvent, Event
+from hedgerow.values.set_aside import NO_COST, SetAside
 
 ASIDE = SetAside(usd=3.0, attempt_usd=1.0, output_tokens=100_000)
 BACKGROUND = SetAside(usd=3.0, attempt_usd=1.0, output_tokens=100_000, runs_on=True)
