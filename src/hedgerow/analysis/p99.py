@@ -12,10 +12,11 @@ import numpy as np
 
 from hedgerow.analysis.calls import Column
 
-__all__ = ["FEWEST_CALLS", "Interval", "P99Interval", "p99_interval"]
+__all__ = ["FEWEST_CALLS", "Interval", "P99Interval", "few_blocks_widen", "p99_interval", "slow_together_for"]
 
 Interval = tuple[float, float]
 SHARE = 0.99
+FEWEST_TO_TELL = 20
 FEWEST_CALLS = 2_000  # of fewer, a spell that the log does not hold at all makes the truth another one too often
 LEVELS = (0.95, 0.98, 0.99)  # slow weather shows in the p95, too, of which there are five times as many exceedances
 SHUFFLES, MOST_BINS = 40, 2_000
@@ -63,16 +64,29 @@ def p99_interval(seconds: Column) -> P99Interval | None:
     slowest call: with fewer than about 400 calls the upper end is a lower bound of itself."""
     good = seconds[~np.isnan(seconds)]
     n = len(good)
-    if n < 20:
+    if n < FEWEST_TO_TELL:
         return None
     times, blocks, unresolved = _inflation(good)
-    deviations = NORMAL if blocks is None else STUDENT[max(freedom for freedom in STUDENT if freedom < blocks)]
+    deviations = NORMAL if blocks is None else NORMAL * few_blocks_widen(blocks)
     exceed = n * (1 - SHARE) / times  # as many as independent ones
     fewest, most = _counts(exceed, deviations)
     low, high = np.interp([n - most * times, n - fewest * times - 1], np.arange(n), np.sort(good))
     together = blocks is not None
     less = n < FEWEST_CALLS or (together and (exceed < TOO_FEW or (unresolved and exceed < FEW)))
     return P99Interval(float(low), float(high), together, less)
+
+
+def slow_together_for(seconds: Column) -> int:
+    """For how many calls in a row slow ones come together, as far as a log in order of time shows it; 1 = they are independent.
+    inf and NaN are left out."""
+    good = seconds[np.isfinite(seconds)]
+    _, blocks, _ = _inflation(good) if len(good) >= FEWEST_TO_TELL else (1.0, None, False)
+    return 1 if blocks is None else len(good) // blocks
+
+
+def few_blocks_widen(blocks: int) -> float:
+    """By how much an interval from so many blocks is wider than the normal distribution has it (Student 1908)."""
+    return STUDENT[max(freedom for freedom in STUDENT if freedom < max(blocks, FEWEST_BLOCKS))] / NORMAL
 
 
 def _inflation(seconds: Column) -> tuple[float, int | None, bool]:

@@ -10,7 +10,7 @@ from hedgerow.analysis.calls import Column
 from hedgerow.analysis.p99 import Interval
 from hedgerow.analysis.quantiles import quantiles_of
 from hedgerow.analysis.whatif.raced import Field, Raced
-from hedgerow.analysis.whatif.resample import Resamples, interval
+from hedgerow.analysis.whatif.resample import Resamples
 from hedgerow.statistics.quantiles import Quantiles
 
 __all__ = ["Judge", "PolicyFigures"]
@@ -52,22 +52,21 @@ class PolicyFigures:
 class Judge:
     """Compares policies over the same calls with sending each once and sending each twice.
 
-    Each policy is given as one or several looks at the calls (other copies, other assumptions): the figures are of all looks
-    together; an interval covers the intervals of each assumption.
+    Each policy is given as one or several looks at the calls (other copies): the figures are of all looks together. Under other
+    assumptions it may have looks of their own: an interval covers the intervals of each assumption.
     """
 
     def __init__(self, field: Field, none: Sequence[Raced], twice: Sequence[Raced], rng: np.random.Generator) -> None:
-        self._field, self._resamples = field, Resamples.of(len(field), rng)
+        self._field, self._resamples = field, Resamples.of(field.own.total_s, rng)
         self._whole = field.own.whole_known
         self._none, self._twice = self._p99(none), self._p99(twice)
         self._none_drawn, self._twice_drawn = self._drawn(none), self._drawn(twice)
         self._spend = float(field.cost(field.own.output_tokens).sum())
 
-    def figures(self, policy: str, *assumptions: Sequence[Raced]) -> PolicyFigures:
-        """Of one policy. assumptions: the looks under each."""
-        looks = [look for assumption in assumptions for look in assumption]
+    def figures(self, policy: str, looks: Sequence[Raced], *others: Sequence[Raced]) -> PolicyFigures:
+        """Of one policy. others: the looks under other assumptions."""
         p99, gain = self._p99(looks), self._none - self._twice
-        drawn = [self._drawn(assumption) for assumption in assumptions]
+        drawn = [self._drawn(assumption) for assumption in (looks, *others)]
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = [(self._none_drawn - each) / (self._none_drawn - self._twice_drawn) for each in drawn]
             cuts = [1 - each / self._none_drawn for each in drawn]
@@ -75,7 +74,7 @@ class Judge:
         low, high = (float(np.mean([column.sum() for column in columns])) for columns in _costs(looks))
         return PolicyFigures(
             policy=policy,
-            first_token=self._times([look.first_token_s for look in looks])
+            first_token=self._times([look.first_token_s for each in (looks, *others) for look in each])
             if self._field.own.first_token_known
             else None,
             full_response=self._times([look.full_response_s for look in looks]) if self._whole else None,
@@ -83,9 +82,11 @@ class Judge:
             extra_cost_low=low / self._spend if self._spend else None,
             extra_cost_high=high / self._spend if self._spend else None,
             gain_share_p99=_finite((self._none - p99) / gain) if gains else None,
-            interval=_hull([interval(each) for each in shares]) if gains else None,
+            interval=_hull([self._resamples.interval(each) for each in shares]) if gains else None,
             p99_cut=_finite(1 - p99 / self._none) if self._whole and self._none > 0 else None,
-            p99_cut_interval=_hull([interval(each) for each in cuts]) if self._whole and self._none > 0 else None,
+            p99_cut_interval=_hull([self._resamples.interval(each) for each in cuts])
+            if self._whole and self._none > 0
+            else None,
         )
 
     def _p99(self, looks: Sequence[Raced]) -> float:

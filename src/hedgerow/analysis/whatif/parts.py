@@ -1,7 +1,7 @@
 """Takes a call apart into what scales with the length of its answer and what does not, so that it can stand for a copy.
 
-total = first token + output · pace + excess: the pace is capped at 1.5 × the key's median; what is above the cap is a
-stall, which is as long in a short answer as in a long one.
+total = first token + output · pace + excess. A call whose pace is above 1.5 × the key's median has stalled: it counts as decoded
+at the median pace, and the rest is its stall, which is as long in a short answer as in a long one.
 """
 
 from collections.abc import Sequence
@@ -106,10 +106,10 @@ def parts_of(calls: Calls) -> Parts:
         first = np.where(hanging, total, first)  # nothing came of it
         pace = (total - first) / output
         usual_pace = float(np.median(pace[good]))
-        regular = np.minimum(pace, MOST_PACE * usual_pace)
+        regular = np.where(pace > MOST_PACE * usual_pace, usual_pace, pace)
     else:
         usual_s, usual_first = expected_total_s(total, output, good)
-        slowdown = np.minimum(total / usual_s, MOST_PACE)
+        slowdown = np.where(total > MOST_PACE * usual_s, 1.0, total / usual_s)
         first = usual_first * slowdown
         regular = (usual_s - usual_first) / output * slowdown
         usual_pace = float(np.median(((usual_s - usual_first) / output)[good]))

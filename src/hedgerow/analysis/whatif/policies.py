@@ -86,7 +86,7 @@ class Contest:
         gaps = [sents_of(field, self.rng, models) for field in fields]
         stream = self.field.own.first_token_known  # one look is enough: before the first token both assumptions agree
         return [
-            judge.figures(name, _raced(even, policy, stream=stream), _raced(gaps, policy, stream=False))
+            judge.figures(name, _raced(gaps, policy, stream=False), _raced(even, policy, stream=stream))
             for name, policy in policies
         ]
 

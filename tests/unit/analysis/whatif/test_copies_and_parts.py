@@ -63,8 +63,8 @@ def test_a_copy_has_the_stall_of_its_source_and_the_length_of_its_own_answer() -
     total[9] += 6.0
     parts = parts_of(calls_of(total, ttft_s=np.full(10, 0.5), output_tokens=tokens))
     copy = parts.copies_of(np.array([8]), np.array([9]))
-    # 10 tokens at the capped pace of 0.015 s; what the source took beyond that for its own 100 is a stall.
-    assert copy.total_s[0] == pytest.approx(0.5 + 10 * 0.015 + (7.5 - 0.5 - 100 * 0.015))
+    # 10 tokens at the usual pace of 0.01 s; what the source took beyond that for its own 100 is a stall.
+    assert copy.total_s[0] == pytest.approx(0.5 + 10 * 0.01 + 6.0)
 
 
 def test_a_source_of_another_key_counts_with_its_lateness_in_the_calls_own_pace() -> None:

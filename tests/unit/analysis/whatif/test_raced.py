@@ -9,7 +9,7 @@ from hedgerow.analysis.whatif.figures import Judge
 from hedgerow.analysis.whatif.lag import by_lag, sents_of
 from hedgerow.analysis.whatif.parts import Parts
 from hedgerow.analysis.whatif.raced import Field, Prices, by_age, once, resent
-from hedgerow.analysis.whatif.resample import Resamples, interval
+from hedgerow.analysis.whatif.resample import Resamples
 from hedgerow.settings import Policy
 from hedgerow.units import Window
 
@@ -158,8 +158,8 @@ def test_resampled_blocks_spread_as_much_as_the_slow_calls_clump() -> None:
     clumped = np.concatenate([body[:2000], tail, body[2000:]])
     widths = []
     for column in (alone, clumped):
-        drawn = Resamples.of(5000, np.random.default_rng(4)).quantile([column], 0.99)
-        found = interval(drawn)
+        resamples = Resamples.of(column, np.random.default_rng(4))
+        found = resamples.interval(resamples.quantile([column], 0.99))
         assert found is not None
         widths.append(found[1] - found[0])
     assert widths[1] > 2 * widths[0]
