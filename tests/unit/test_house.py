@@ -72,6 +72,7 @@ AREAS: dict[str, Area] = {
     "clock": NOUNS,
     "call_context": NOUNS,
     "hours": NOUNS,
+    "read_only": NOUNS,
     "retry_ledger": NOUNS,
     "setting_kinds": NOUNS,
     "cost": replace(MECHANISM, third_parties=frozenset({"genai_prices", "orjson"})),

@@ -2,11 +2,11 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 from hedgerow.analysis.ingest.problems import Place, Problems
 from hedgerow.analysis.ingest.records import FlatRecord, RecordStage
+from hedgerow.read_only import sqlite_to_read
 
 __all__ = ["read_sqlite"]
 
@@ -15,11 +15,11 @@ OWN_TABLES = {"requests": {"id", "at", "plan", "outcome"}, "attempts": {"id", "a
 
 
 def read_sqlite(path: Path, shown: str, stage: RecordStage, problems: Problems) -> None:
-    """Stages the rows of every table whose fields some format knows. The file is opened for reading only."""
+    """Stages the rows of every table whose fields some format knows. Nothing is written, to the file or beside it."""
     tables: dict[str, list[str]] = {}
     known = 0
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:
+        with sqlite_to_read(path) as base:
             base.text_factory = _text
             tables = _tables(base)
             known = sum(_read(base, query, stage) for query in _queries(tables))
