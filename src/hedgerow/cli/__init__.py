@@ -1,6 +1,8 @@
 """The command line: one file for each command. Data goes to stdout, all else to stderr; exit 0 done, 1 failed, 2 misused."""
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import hedgerow
 
@@ -28,14 +30,26 @@ def main() -> None:
     from hedgerow.cli.simulate import simulate
     from hedgerow.cli.whatif import WhatIfOptions, whatif
 
+    def say_version(asked: bool) -> None:
+        if asked:
+            print(f"hedgerow {version('hedgerow')}")
+            raise typer.Exit
+
+    def of_all_commands(
+        *,
+        version: Annotated[
+            bool, typer.Option("--version", callback=say_version, is_eager=True, help="say it and exit")
+        ] = False,
+    ) -> None:
+        pass
+
     app = typer.Typer(
         no_args_is_help=True,
         add_completion=False,
         help=hedgerow.__doc__,
         pretty_exceptions_show_locals=False,  # they would show keys
     )
-    # With the callback `hedgerow` stays a family of commands even while it has only one.
-    app.callback()(lambda: None)
+    app.callback()(of_all_commands)
     over_logs = command_of(LogOptions, analyze, "analyze"), command_of(WhatIfOptions, whatif, "whatif")
     for command in (demo, sandbox, serve, check, *over_logs, simulate, export):
         app.command()(command)

@@ -6,6 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from hedgerow.analysis.describe.analyze import Analysis, KeyReport, Spread
+from hedgerow.cli.shown import shown
 from hedgerow.units import format_seconds, format_share
 
 __all__ = ["analysis_lines", "analysis_table"]
@@ -28,7 +29,7 @@ def analysis_table(analysis: Analysis, *, wide: bool = False) -> Table:
         table.add_column("", no_wrap=True)
     widest = max((key.tail_ratio or 0.0 for key in analysis.keys[:MOST_ROWS]), default=0.0)
     for key in analysis.keys[:MOST_ROWS]:
-        cells = [str(key.name), *_cells(key), *([_bar(key.tail_ratio, widest)] if wide else [])]
+        cells = [shown(key.name), *_cells(key), *([_bar(key.tail_ratio, widest)] if wide else [])]
         table.add_row(*cells, style="bold" if key.flagged else None)
     return table
 
@@ -44,12 +45,12 @@ def analysis_lines(analysis: Analysis) -> Iterator[str]:
     for key in flagged[:MOST_DETAILS]:
         yield from _details(key)
     for key in (key for key in analysis.keys if key.queueing.queues and key.queueing.climbs_by is not None):
-        yield f"{key.name} queues on itself: waits climb {key.queueing.climbs_by:.1f}-fold with {key.queueing.seen_by}."
+        yield f"{shown(key.name)} queues on itself: waits climb {key.queueing.climbs_by:.1f}-fold with {key.queueing.seen_by}."
     if analysis.traces is not None and analysis.traces.worst is not None:
         traces, worst = analysis.traces, analysis.traces.worst
         yield (
             f"In {format_share(traces.straggler_share)} of {traces.n:,} traces one call holds up the rest; the worst is "
-            f"{worst.trace_id}: one of {worst.calls} calls took {worst.slowest_s:.0f} of {worst.trace_s:.0f} s."
+            f"{shown(worst.trace_id)}: one of {worst.calls} calls took {worst.slowest_s:.0f} of {worst.trace_s:.0f} s."
         )
     yield _summary(analysis, flagged)
 
@@ -85,7 +86,7 @@ def _interval(spread: Spread | None) -> str:
 
 
 def _details(key: KeyReport) -> Iterator[str]:
-    yield f"[bold]{key.name}[/bold]"
+    yield f"[bold]{shown(key.name)}[/bold]"
     stalls, tail = key.stalls, key.tail
     if stalls is not None:
         per_day = "" if stalls.per_day is None else f", {stalls.per_day:.1f} a day"

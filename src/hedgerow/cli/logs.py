@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -14,6 +15,7 @@ import typer
 from rich.console import Console
 
 from hedgerow.cli.extras import needing
+from hedgerow.cli.shown import plain
 from hedgerow.cost.prices import PriceBook, PriceRule
 from hedgerow.errors import SettingError
 
@@ -51,7 +53,7 @@ class LogOptions:
         float | None, typer.Option(help="from when on a response is a stall; default 5 × the median")
     ] = None
     time_zone: Annotated[str, typer.Option(help="of the hours of the day, such as Asia/Tokyo")] = "UTC"
-    prices: Annotated[Path | None, typer.Option(help="TOML with \\[[price]] tables, before the public list")] = None
+    prices: Annotated[Path | None, typer.Option(help="TOML with \\[\\[price]] tables, before the public list")] = None
     report: Annotated[Path | None, typer.Option(help="also write a page of its own, as out.html")] = None
     as_json: Annotated[bool, typer.Option("--json", help="the result as JSON on stdout")] = False
 
@@ -65,7 +67,7 @@ class LogOptions:
             raise SettingError(
                 "--time-zone", self.time_zone, 'a zone of the IANA list, such as "Europe/Berlin"'
             ) from None
-        if self.stall_s is not None and self.stall_s <= 0:
+        if self.stall_s is not None and not 0 < self.stall_s < inf:
             raise SettingError("--stall-s", self.stall_s, "seconds > 0")
         return Question(
             at=datetime.now(UTC),
@@ -91,7 +93,8 @@ def opened_log(command: str, options: LogOptions) -> "Generator[Log]":
         if not taken:
             tell_problems(command, problems)
             print(
-                f"hedgerow {command}: no calls in {', '.join(options.log)}; see docs/reference/logs.md", file=sys.stderr
+                f"hedgerow {command}: no calls in {plain(', '.join(options.log))}; see docs/reference/logs.md",
+                file=sys.stderr,
             )
             raise typer.Exit(1)
         yield Log(trace, problems)
@@ -117,7 +120,7 @@ def tell_problems(command: str, problems: "Problems") -> None:
     """On stderr, the worst first."""
     messages = problems.messages()
     for message in messages[:MOST_MESSAGES]:
-        print(f"hedgerow {command}: {message}", file=sys.stderr)
+        print(f"hedgerow {command}: {plain(message)}", file=sys.stderr)
     if len(messages) > MOST_MESSAGES:
         print(f"hedgerow {command}: … and {len(messages) - MOST_MESSAGES} more (--json has all)", file=sys.stderr)
 

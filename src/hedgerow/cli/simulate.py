@@ -21,7 +21,7 @@ __all__ = ["simulate"]
 
 def simulate(
     attempts: Annotated[Path, typer.Argument(metavar="ATTEMPTS", help="attempt-level data, Parquet or CSV")],
-    policy: Annotated[Path, typer.Option(help="P.toml, which holds one [policy.NAME]")],
+    policy: Annotated[Path, typer.Option(help="P.toml, which holds one \\[policy.NAME]")],
     caller: Annotated[
         Literal["stream", "buffer"],
         typer.Option(

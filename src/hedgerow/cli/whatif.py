@@ -1,6 +1,7 @@
 """`hedgerow whatif`: what each policy would have done to a log's calls and cost, and the settings to use, or "not worth it"."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Annotated
 
 import orjson
@@ -41,7 +42,7 @@ class WhatIfOptions(logs.LogOptions):
         "1000"
     )
     fixed_s: Annotated[float, typer.Option(min=0.0, help="delay of the fixed policy, seconds")] = 2.0
-    seed: Annotated[int, typer.Option(help="of every draw")] = 1
+    seed: Annotated[int, typer.Option(min=0, help="of every draw")] = 1
 
     def asked(self) -> "Options":
         """What is asked of the log. Raises SettingError."""
@@ -53,6 +54,8 @@ class WhatIfOptions(logs.LogOptions):
             raise SettingError("--within-provider", True, "together with --pool")
         if self.hours and (self.segments or self.pool):
             raise SettingError("--hours", True, "without --segments and --pool")
+        if not 0 <= self.fixed_s < inf:
+            raise SettingError("--fixed-s", self.fixed_s, "seconds ≥ 0")
         window = parse_window(int(self.window) if self.window.isdigit() else self.window, name="--window")
         return Options(
             question=self.question(),

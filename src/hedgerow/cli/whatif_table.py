@@ -7,6 +7,7 @@ from rich.table import Table
 
 from hedgerow.analysis.whatif.figures import PolicyFigures
 from hedgerow.analysis.whatif.run import KeyWhatIf
+from hedgerow.cli.shown import shown
 
 __all__ = ["frontier", "whatif_lines", "whatif_table"]
 
@@ -17,7 +18,7 @@ HEADINGS = ("first\ntoken", "\np50", "\np99", "back-\nups", "extra\ncost", "shar
 
 def whatif_table(found: KeyWhatIf, *, wide: bool = False) -> Table:
     """The policies by what they cost; ● marks those that no other beats in both cost and p99. wide: with a bar for the p99."""
-    title = f"{found.report.name}: {found.report.n:,} calls, simulated seconds"
+    title = f"{shown(found.report.name)}: {found.report.n:,} calls, simulated seconds"
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("policy", no_wrap=True)
     for heading in HEADINGS:
@@ -47,15 +48,15 @@ def frontier(policies: list[PolicyFigures]) -> set[str]:
 def whatif_lines(found: KeyWhatIf) -> Iterator[str]:
     """The verdict, what it rests on, and the settings."""
     verdict = "[bold]worth it[/bold]" if found.verdict.worth else "not worth it"
-    yield f"{found.report.name}: {verdict} — {found.verdict.reason}."
+    yield f"{shown(found.report.name)}: {verdict} — {shown(found.verdict.reason)}."
     if found.verdict.worth:
         for assumption in found.assumptions:
-            yield f"  assumed: {assumption}"
+            yield f"  assumed: {shown(assumption)}"
     for each in found.repriced:
-        tier = "" if each.tier is None else f" ({each.tier})"
+        tier = "" if each.tier is None else f" ({shown(each.tier)})"
         times = "at an unknown price" if each.usd is None else f"${each.usd:.4f}"
         ratio = "" if each.times is None else f", {each.times:.2f} × what they cost now"
-        yield f"  the same tokens under {each.model}{tier}: {times}{ratio}"
+        yield f"  the same tokens under {shown(each.model)}{tier}: {times}{ratio}"
     if found.toml is not None:
         yield found.toml.replace("[", "\\[")
 

@@ -1,6 +1,7 @@
 """CSV and Parquet: DuckDB reads them as they are, every CSV field as text; rows of the wrong shape are rejected by line."""
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -64,7 +65,7 @@ def stage_csv(base: "DuckDBPyConnection", path: Path, shown: str, head: CsvHead,
         f"header = true, auto_detect = false, quote = '\"', escape = '\"', store_rejects = true, strict_mode = {strict}, "
         f"null_padding = false, delim = '{head.delimiter}', columns = {{{columns}}}, max_line_size = {LONGEST_ROW_BYTES}"
     )
-    source = f"select row_number() over () as line_, * from read_csv('{_escaped(str(path))}', {options})"
+    source = f"select row_number() over () as line_, * from read_csv('{_literal(path)}', {options})"
 
     def places(rows: list[int]) -> list[Place]:
         left_out = frozenset(record for record, _ in _left_out(base))
@@ -103,12 +104,14 @@ def _left_out(base: "DuckDBPyConnection") -> list[tuple[int, str]]:
 
 def stage_parquet(base: "DuckDBPyConnection", path: Path, shown: str) -> Staged:
     """Rows of a Parquet file; nested fields by their path, moments, lists and maps as text."""
-    described = base.execute(f"describe from read_parquet('{_escaped(str(path))}')").fetchall()
+    described = base.execute(f"describe from read_parquet('{_literal(path)}')").fetchall()
     kinds = {cast(str, row[0]): cast(str, row[1]) for row in described}
     sql = {name: f"{inner}::varchar" for name, inner in _nested(base, path).items()}
     sql |= {name: _plain(_quoted(name), kind) for name, kind in kinds.items()}
     columns = ", ".join(f"{expression} as {_quoted(name)}" for name, expression in sql.items())
-    source = f"select file_row_number + 1 as line_, {columns} from read_parquet('{_escaped(str(path))}', file_row_number = true)"
+    source = (
+        f"select file_row_number + 1 as line_, {columns} from read_parquet('{_literal(path)}', file_row_number = true)"
+    )
     return Staged(source=source, names=frozenset(sql), places=lambda rows: [Place(shown, row) for row in rows])
 
 
@@ -163,6 +166,11 @@ def _records(lines: Iterable[bytes]) -> Iterator[tuple[int, int, bool]]:
             record += 1
             yield record, number, not line.strip(b"\r\n")
         open_quote ^= line.count(b'"') % 2 == 1
+
+
+def _literal(path: Path) -> str:
+    """A file's own name, of which DuckDB would take * ? [ for a pattern."""
+    return _escaped(re.sub(r"[*?\[]", r"[\g<0>]", str(path)))
 
 
 def _quoted(name: str) -> str:
