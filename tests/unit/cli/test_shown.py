@@ -116,3 +116,13 @@ def test_the_version_is_said() -> None:
 )
 def test_help_shows_its_brackets(command: str, text: str) -> None:
     assert text in run(command, "--help").stdout
+
+
+def test_a_json_log_of_no_known_format_is_told_its_fields_and_how_to_map_them(tmp_path: Path) -> None:
+    rows = [{"created_at": 1.79e9 + k, "ai_model": "m", "took": 900} for k in range(60)]
+    (tmp_path / "odd.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    done = run("analyze", "odd.jsonl", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "--map (it has ai_model, created_at, took)" in done.stderr
+    maps = [each for name in ("start=created_at", "total=took:ms", "model=ai_model") for each in ("--map", name)]
+    assert orjson.loads(run("analyze", "odd.jsonl", *maps, "--json", cwd=tmp_path).stdout)["keys"][0]["n"] == 60

@@ -155,7 +155,7 @@ class _Reading:
         if head.lstrip()[:1] in (b"{", b"["):
             path, shown, problems = self.source.path, self.source.shown, self.problems
             unpackers = () if self.mapped else UNPACKERS
-            return self.staged(lambda stage: read_json(path, shown, zipped, stage, unpackers, problems))
+            return self.staged(lambda stage: read_json(path, shown, zipped, stage, unpackers, problems), mappable=True)
         first_line = head.split(b"\n", 1)[0].split(b"\r", 1)[0]
         try:
             found = csv_head(first_line.decode())
@@ -196,21 +196,27 @@ class _Reading:
     def table(self, staged: Staged, twice: frozenset[str] = frozenset()) -> int:
         log = self.mapped or next((each for each in self.formats if each.recognises(staged.names)), None)
         if log is None:
-            fields = ", ".join(sorted(staged.names)[:MOST_NAMES])
-            return self.broken(f"of no known format; say what its fields mean with --map (it has {fields})", line=1)
+            return self.unknown(staged.names)
         if lacking := self.lacking(staged.names):
             return self.broken(lacking, line=1)
         if unclear := sorted(log.reads() & twice):
             return self.broken(f"two columns are called {', '.join(unclear)}: which one counts is not clear", line=1)
         return load(self.base, staged, log, self.problems)
 
-    def staged(self, read: Callable[[RecordStage], None]) -> int:
+    def staged(self, read: Callable[[RecordStage], None], *, mappable: bool = False) -> int:
         stage = RecordStage(self.formats, self.folder, self.source.shown)
         read(stage)
         if stage.names and (lacking := self.lacking(stage.names)):
             stage.discard()
             return self.broken(lacking)
+        if mappable and stage.names and stage.empty:
+            return self.unknown(stage.names)
         return sum(load(self.base, staged, log, self.problems) for log, staged in stage.staged())
+
+    def unknown(self, names: Collection[str]) -> int:
+        """No format is recognised by these fields."""
+        fields = ", ".join(sorted(names)[:MOST_NAMES])
+        return self.broken(f"of no known format; say what its fields mean with --map (it has {fields})", line=1)
 
     def lacking(self, names: Collection[str]) -> str | None:
         """What `--map` names and the file does not have."""

@@ -65,6 +65,11 @@ class RecordStage:
         stage.add(record, line)
         return True
 
+    @property
+    def empty(self) -> bool:
+        """Was no record of a format that is known?"""
+        return not self._open
+
     def staged(self) -> Iterator[tuple[Format, Staged]]:
         """Everything added, by format."""
         for stage in self._open.values():
