@@ -3,6 +3,7 @@
 import json
 import zlib
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from tests.never_worse.apis import Event, Spoken, spoken
 from tests.never_worse.scenario import Answer
@@ -172,6 +173,13 @@ class _Coding:
         return data
 
 
+def _coding_name(coding: str) -> str:
+    """What an answer says of its coding. Where a package for it is installed, httpx2 reads it and classic httpx does not, so that
+    the bare client of the scenarios would no longer be the one meant: then by a name that nobody reads."""
+    packages = {"br": ("brotli", "brotlicffi"), "zstd": ("backports", "compression")}
+    return "lz4" if any(find_spec(package) for package in packages.get(coding, ())) else coding
+
+
 def _all(pieces: list[tuple[bytes, int]], coding: str) -> list[bytes]:
     coded = _Coding(coding)
     return [coded.take(data, last=number == len(pieces) - 1) for number, (data, _) in enumerate(pieces)]
@@ -195,7 +203,7 @@ class _Framing:
         if label and answer.label != "missing":
             lines.append(f"content-type: {label}")
         if answer.coding != "identity" and self.kind != "none":
-            lines.append(f"content-encoding: {answer.coding}")
+            lines.append(f"content-encoding: {_coding_name(answer.coding)}")
         if answer.status == 302:
             lines.append("location: http://127.0.0.1:9/elsewhere")
         if answer.retry_after != "none" and answer.status >= 400:
