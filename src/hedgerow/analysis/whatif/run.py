@@ -224,7 +224,9 @@ def _further_assumptions(calls: Calls, parts: Parts, contest: Contest, price: Pr
             f"{hanging:,} failed calls that ran {HUNG_TIMES_MEDIAN:g} × the median or longer count as answered when they failed: "
             "the least that they would have taken"
         )
-    found.append("lag: no token times in the log; each stall is one silence, and the interval covers even decoding as well")
+    found.append(
+        "lag: no token times in the log; each stall is one silence, and the interval covers even decoding as well"
+    )
     if not parts.first_token_known:
         found.append("lag: no first-token times in the log; a slow call is slow from its start to its end")
     if not parts.length_known:
