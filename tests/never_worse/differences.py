@@ -104,6 +104,21 @@ DIFFERENCES = (
         ),
     ),
     Difference(
+        name="whole-at-its-mark",
+        when="upstream_stream is on, and a connection breaks behind the end mark of the stream",
+        bare="the plain answer was not whole yet, so the SDK asks again: the next answer",
+        ours="the first answer, which had said its end, with fewer attempts",
+        reason="A stream says where its answer ends; a plain answer is whole only when its connection has told so.",
+        holds=lambda scenario, _way, bare, ours: (
+            scenario.mode == "upstream_stream"
+            and not scenario.stream
+            and bare.whole
+            and ours.whole
+            and ours.attempts < bare.attempts
+            and _any(scenario, lambda answer: answer.after in ("rst", "fin"))
+        ),
+    ),
+    Difference(
         name="uncounted-tries",
         when="an SDK that retries without saying so in a header (Google's with retry_options), behind the gateway",
         bare="one attempt for each of its tries",
