@@ -18,7 +18,8 @@ EVENT_STREAM = "text/event-stream"
 KEEP_ALIVE_S = 15.0
 MOST_COMMENTS = 40  # 600 s, the SDKs' own limit for a read
 COMMENT = b": still waiting for the first token\n\n"
-COMMENT_BETWEEN = b": still waiting\n\n"
+# No blank line behind it: to OpenAI's and Anthropic's readers that ends an event, an empty one, once an event has had an id.
+COMMENT_BETWEEN = b": still waiting\n"
 
 
 class CutShort(Exception):
