@@ -18,8 +18,7 @@ EVENT_STREAM = "text/event-stream"
 KEEP_ALIVE_S = 15.0
 MOST_COMMENTS = 40  # 600 s, the SDKs' own limit for a read
 COMMENT = b": still waiting for the first token\n\n"
-# No blank line behind it: to OpenAI's and Anthropic's readers that ends an event, an empty one, once an event has had an id.
-COMMENT_BETWEEN = b": still waiting\n"
+COMMENT_BETWEEN = b": still waiting\n"  # and a blank line, unless events have had ids
 
 
 class CutShort(Exception):
@@ -60,17 +59,22 @@ class Vigil:
 
 class _Silence:
     """Says in a stream that has begun that it goes on: a comment after 15 s in which nothing went out, and every 15 s from then
-    on. Proxies cut connections that are silent for longer. It stands between two events, never in one."""
+    on. Proxies cut connections that are silent for longer. It stands between two events, never in one.
+
+    Once an event has had an id, OpenAI's and Anthropic's readers take each blank line for the end of an event, an empty one."""
 
     def __init__(self, client: Client, boundary: EventBoundary, clock: Clock) -> None:
         self._since_s = clock.now()
         self._client, self._boundary, self._clock = client, boundary, clock
         self._writing: asyncio.Task[None] | None = None
+        self._comment = COMMENT_BETWEEN + b"\n"
         self._timer = clock.call_later(KEEP_ALIVE_S, self._look)
 
-    def is_broken(self) -> None:
-        """Something goes out now."""
+    def is_broken(self, events: bytes) -> None:
+        """These go out now."""
         self._since_s = self._clock.now()
+        if b"id:" in events:  # at the beginning of a line; elsewhere it does no harm
+            self._comment = COMMENT_BETWEEN
 
     async def end(self) -> None:
         """Say no more; a comment that is being written is finished first."""
@@ -83,7 +87,7 @@ class _Silence:
         if left_s <= 0:
             left_s, self._since_s = KEEP_ALIVE_S, self._clock.now()
             if self._boundary.between_events and (self._writing is None or self._writing.done()):
-                self._writing = asyncio.get_running_loop().create_task(self._client.write(COMMENT_BETWEEN))
+                self._writing = asyncio.get_running_loop().create_task(self._client.write(self._comment))
         self._timer = self._clock.call_later(left_s, self._look)
 
 
@@ -114,7 +118,7 @@ async def relay_event_stream(client: Client, delivery: Delivery, api: Api, clock
             data = chunk if decoder is None else decoder.decode(chunk)
             if data := boundary.whole(data) if readable else data:
                 if silence is not None:
-                    silence.is_broken()
+                    silence.is_broken(data)
                 await client.write(data)
     except TimeoutError as error:
         trouble = Trouble(504, f"the stream broke off: {error}", "stream_broken")
